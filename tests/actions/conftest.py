@@ -8,7 +8,7 @@ from pathlib import Path as File
 import pytest
 from tests.support.empty_stores import Stores
 from tests.support.services import databases
-from tests.support.stores import open_ports, world_of
+from tests.support.stores import open_ports, ports_over
 
 from carrel.adapters.postgres import open_store
 from carrel.ports import Ports
@@ -30,7 +30,7 @@ async def anywhere(request: pytest.FixtureRequest, tmp_path: File) -> AsyncItera
     """Ports on SQLite and on PostgreSQL."""
     if request.param == "postgres":
         async with open_store(request.getfixturevalue("postgres_url")) as store:
-            yield world_of(store, directory=tmp_path)
+            yield ports_over(store, directory=tmp_path)
         return
     async with open_ports(tmp_path) as opened:
         yield opened

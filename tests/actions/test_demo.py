@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from tests.support.empty_stores import Stores
-from tests.support.stores import world_of
+from tests.support.stores import ports_over
 
 from carrel.actions import demo, inbox, items
 from carrel.actions.accounts import audit, secrets, tenants
@@ -37,7 +37,7 @@ async def create_demo(ports: Ports) -> Actor:
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 async def test_the_store_check_finds_no_problem_in_the_demo(stores: Stores, kind: str) -> None:
     async with stores.open(kind) as backend:
-        ports = world_of(backend.store)
+        ports = ports_over(backend.store)
         await create_demo(ports)
         objects, now = backend.objects, ports.clock.now()
         findings = await check_store(backend.store.maintenance, objects, now=now, grace=0)

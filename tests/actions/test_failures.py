@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pytest
-from tests.support.tenants import founded, joined
+from tests.support.tenants import add_person, create_tenant
 
 from carrel.actions.accounts import people, tenants
 from carrel.actions.agents import agents, templates
@@ -96,14 +96,14 @@ class PairedTenant:
         return await files.read_content(self.ports, await files.get_file(self.ports, stack, path))
 
 
-async def create_tenant(ports: Ports, slug: str) -> PairedTenant:
-    _, owner = await founded(ports, slug)
+async def create_paired_tenant(ports: Ports, slug: str) -> PairedTenant:
+    _, owner = await create_tenant(ports, slug)
     await templates.create(ports, owner, "sales", "Sales")
     sales = await stacks.template_stack(ports, owner, "sales")
     await files.put(ports, sales, USER, ABOUT, owner)
     await files.put(ports, sales, IDENTITY, b"- **Name:** Unset\n- **Vibe:** calm\n", owner)
-    ann, _ = await joined(ports, owner, f"ann-{slug}")
-    bob, _ = await joined(ports, owner, f"bob-{slug}")
+    ann, _ = await add_person(ports, owner, f"ann-{slug}")
+    bob, _ = await add_person(ports, owner, f"bob-{slug}")
     await agents.create(ports, owner, NewAgent("marco", "Marco", "sales", human=ann.id))
     await agents.patch(ports, owner, "marco", {"name": "Polo"})
     return PairedTenant(ports, owner, ann.id, bob.id)
@@ -135,7 +135,7 @@ async def test_records_and_files_agree_after_a_failure_at_any_call(
     ports: Ports, change: Change, after_call: bool
 ) -> None:
     number, ended = 0, False
-    tenant = await create_tenant(ports, "firm")
+    tenant = await create_paired_tenant(ports, "firm")
     before = await tenant.check_agreement()
     while not ended:
         failure = FailurePoint(number, after_call)
@@ -150,7 +150,7 @@ async def test_records_and_files_agree_after_a_failure_at_any_call(
         number += 1
         if await tenant.check_agreement() != before:
             # An unchanged tenant is used again, a changed one is replaced.
-            tenant = await create_tenant(ports, f"firm-{number}")
+            tenant = await create_paired_tenant(ports, f"firm-{number}")
             before = await tenant.check_agreement()
         assert number < 100
     assert number > 5, "no port was called"

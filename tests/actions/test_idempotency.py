@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.support.sample_endpoints import ADA, MovableClock, toy_ports
+from tests.support.sample_endpoints import ADA, MovableClock, sample_ports
 
 from carrel.actions.idempotency import (
     CLAIM_LEASE_MS,
@@ -45,20 +45,20 @@ async def run(ports: Ports, result: str | Exception, **changes: Any) -> str:
 
 
 async def test_a_final_result_is_returned_again_without_running() -> None:
-    ports = toy_ports()
+    ports = sample_ports()
     assert await run(ports, "first") == "first"
     assert await run(ports, "second") == "first"
 
 
 async def test_a_different_fingerprint_is_refused() -> None:
-    ports = toy_ports()
+    ports = sample_ports()
     await run(ports, "first")
     with pytest.raises(IdempotencyKeyMismatch, match="different request"):
         await run(ports, "second", fingerprint="other")
 
 
 async def test_a_result_that_is_not_final_and_an_error_release_the_key() -> None:
-    ports = toy_ports()
+    ports = sample_ports()
     with pytest.raises(Busy):
         await run(ports, Busy("later"))
     assert await run(ports, "temporary", is_final=lambda _: False) == "temporary"
@@ -68,7 +68,7 @@ async def test_a_result_that_is_not_final_and_an_error_release_the_key() -> None
 @pytest.mark.parametrize("lease_ms", [CLAIM_LEASE_MS, None])
 async def test_only_a_claim_with_a_lease_is_taken_over(lease_ms: int | None) -> None:
     clock = MovableClock()
-    ports = toy_ports(clock)
+    ports = sample_ports(clock)
     await ports.idempotency.claim(OPERATION.key, "same", clock.now(), 0)
     with pytest.raises(IdempotencyInFlight):
         await run(ports, "early", lease_ms=lease_ms)
@@ -81,7 +81,7 @@ async def test_only_a_claim_with_a_lease_is_taken_over(lease_ms: int | None) -> 
 
 
 async def test_an_error_without_a_lease_keeps_the_claim() -> None:
-    ports = toy_ports()
+    ports = sample_ports()
     with pytest.raises(KeyError):
         await run(ports, KeyError("bug"), lease_ms=None)
     with pytest.raises(IdempotencyInFlight):

@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.stores import open_ports, travel
-from tests.support.tenants import founded, joined, later, rivals
+from tests.support.stores import advance_clock, open_ports
+from tests.support.tenants import add_person, create_tenant, race, start_after_yields
 
 from carrel.actions import items
 from carrel.actions.accounts import credentials, keys, secrets
@@ -69,14 +69,14 @@ async def test_of_two_writes_with_one_version_exactly_one_wins(
     anywhere: Ports, version: int | None
 ) -> None:
     ports = anywhere
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await create_agent(ports, owner, "cook", owner=owner.person)
     await create_agent(ports, owner, "main", owner=owner.person)
     for turns in range(8):
         key = f"list {turns}"
         if version == 1:
             await items.put(ports, owner, "cook", key, "milk")
-        won, lost = await rivals(
+        won, lost = await race(
             items.put(
                 ports,
                 owner,
@@ -85,7 +85,7 @@ async def test_of_two_writes_with_one_version_exactly_one_wins(
                 "cook",
                 ItemWriteOptions(condition_for_version(version), created_by="cook"),
             ),
-            later(
+            start_after_yields(
                 turns,
                 items.put(
                     ports,
@@ -110,14 +110,14 @@ async def test_of_two_writes_with_one_version_exactly_one_wins(
 
 async def test_an_item_keeps_its_creator_through_later_writes(anywhere: Ports) -> None:
     ports = anywhere
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await create_agent(ports, owner, "cook", owner=owner.person)
     await policies.put(ports, owner, PolicyModel(LimitsModel(max_versions=1)))
     first = (
         await items.put(ports, owner, "cook", "k", "0", ItemWriteOptions(created_by="agt_a"))
     ).item
     for n in range(1, 5):
-        travel(ports, 1000)
+        advance_clock(ports, 1000)
         again = (
             await items.put(ports, owner, "cook", "k", str(n), ItemWriteOptions(created_by="agt_b"))
         ).item
@@ -131,9 +131,9 @@ async def test_an_item_keeps_its_creator_through_later_writes(anywhere: Ports) -
 
 
 async def test_items_belong_to_the_owner_else_the_human_else_the_caller(ports: Ports) -> None:
-    _, ada = await founded(ports)
-    bob, _ = await joined(ports, ada, "bob")
-    eve, as_eve = await joined(ports, ada, "eve")
+    _, ada = await create_tenant(ports)
+    bob, _ = await add_person(ports, ada, "bob")
+    eve, as_eve = await add_person(ports, ada, "eve")
     owned = await create_agent(ports, ada, "owned", owner=bob.id, human=eve.id)
     await create_agent(ports, ada, "paired", human=eve.id)
     unowned = await create_agent(ports, ada, "unowned")
@@ -157,7 +157,7 @@ async def test_items_belong_to_the_owner_else_the_human_else_the_caller(ports: P
 async def test_items_stay_when_an_agent_becomes_shared_or_private(
     ports: Ports,
 ) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await create_agent(ports, owner, "cook", owner=owner.person)
     await create_agent(ports, owner, "main", owner=owner.person)
     await items.put(ports, owner, "cook", "private", "p")
@@ -170,8 +170,8 @@ async def test_items_stay_when_an_agent_becomes_shared_or_private(
 
 
 async def test_publishing_is_refused_with_the_first_applicable_reason(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    _, stranger = await founded(ports, "globex")
+    _, owner = await create_tenant(ports)
+    _, stranger = await create_tenant(ports, "globex")
     await create_agent(ports, stranger, "theirs", is_shared=True)
     await create_agent(ports, owner, "mine", owner=owner.person)
     await create_agent(ports, owner, "other", owner=owner.person)
@@ -205,7 +205,7 @@ async def test_publishing_is_refused_with_the_first_applicable_reason(ports: Por
 
 
 async def test_publishing_over_an_item_keeps_its_creator(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await create_agent(ports, owner, "mine", owner=owner.person)
     await create_agent(ports, owner, "front", is_shared=True)
     await items.put(ports, owner, "mine", "k", "new")
@@ -217,7 +217,7 @@ async def test_publishing_over_an_item_keeps_its_creator(ports: Ports) -> None:
 
 
 async def test_secrets_are_redacted_in_values_and_refused_in_keys(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await create_agent(ports, owner, "cook", owner=owner.person)
     await secrets.put(ports, owner, "door", "opensesame/é")
     stored = await items.put(ports, owner, "cook", "k", "say opensesame/é to it")
@@ -232,7 +232,7 @@ async def test_the_number_of_items_is_limited(
     ports: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(policy, "ITEM_LIMITS", Limits(policy.ITEM_LIMITS.max_file_bytes, 2))
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await create_agent(ports, owner, "cook", owner=owner.person)
     for key in ("a", "b"):
         await items.put(ports, owner, "cook", key, "v")
@@ -246,7 +246,7 @@ async def test_the_number_of_items_is_limited(
 async def test_a_write_emits_an_event_without_the_value(
     ports: Ports,
 ) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await create_agent(ports, owner, "cook", owner=owner.person)
     start = await ports.events.latest_cursor()
     await items.put(ports, owner, "cook", "a/b", "canary")
@@ -258,7 +258,7 @@ async def test_a_write_emits_an_event_without_the_value(
 
 
 async def test_items_are_listed_in_pages_with_the_last_written_first(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await create_agent(ports, owner, "cook", owner=owner.person)
     for key in ("a/1", "b", "a/2", "c"):
         await items.put(ports, owner, "cook", key, key * 60)
@@ -281,7 +281,7 @@ async def test_items_are_listed_in_pages_with_the_last_written_first(ports: Port
 
 
 async def test_a_writer_that_always_loses_the_race_gets_busy(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await create_agent(ports, owner, "cook", owner=owner.person)
     read = ports.trees.read
 
@@ -320,8 +320,8 @@ def test_an_item_is_visible_only_to_agents_that_share_it(
 
 async def _check_visibility(ports: Ports, agent_owners: Sequence[tuple[str, bool]]) -> None:
     """Each agent, shared or private, writes an item that only agents of its scope may read."""
-    _, owner = await founded(ports)
-    person_ids = {name: (await joined(ports, owner, name))[0].id for name in PEOPLE}
+    _, owner = await create_tenant(ports)
+    person_ids = {name: (await add_person(ports, owner, name))[0].id for name in PEOPLE}
     created: list[tuple[Record, Actor, str]] = []
     for n, (person, shared) in enumerate(agent_owners):
         agent = await create_agent(
@@ -348,9 +348,9 @@ async def _check_visibility(ports: Ports, agent_owners: Sequence[tuple[str, bool
 
 async def test_a_persons_item_keys_are_in_no_other_persons_event_stream(anywhere: Ports) -> None:
     ports = anywhere
-    _, owner = await founded(ports)
-    ann, as_ann = await joined(ports, owner, "ann")
-    _, as_bob = await joined(ports, owner, "bob")
+    _, owner = await create_tenant(ports)
+    ann, as_ann = await add_person(ports, owner, "ann")
+    _, as_bob = await add_person(ports, owner, "bob")
     await create_agent(ports, owner, "cook", owner=ann.id)
     await create_agent(ports, owner, "front", is_shared=True)
     await items.put(ports, as_ann, "cook", "diagnosis", "x")
@@ -371,9 +371,9 @@ async def test_a_persons_item_keys_are_in_no_other_persons_event_stream(anywhere
 
 async def test_a_persons_item_keys_are_in_no_other_persons_run_log(anywhere: Ports) -> None:
     ports = anywhere
-    _, owner = await founded(ports)
-    ann, as_ann = await joined(ports, owner, "ann")
-    _, as_bob = await joined(ports, owner, "bob")
+    _, owner = await create_tenant(ports)
+    ann, as_ann = await add_person(ports, owner, "ann")
+    _, as_bob = await add_person(ports, owner, "bob")
     cook = await create_agent(ports, owner, "cook", owner=ann.id)
     run = await runs.start(ports, as_ann, runs.RunRequest("w", agent=cook.id))
     await items.put(ports, as_ann, "cook", "diagnosis", "x", ItemWriteOptions(run=run.id))
@@ -396,7 +396,7 @@ async def test_a_persons_item_keys_are_in_no_other_persons_run_log(anywhere: Por
 
 async def test_concurrent_writes_without_a_version_all_succeed(anywhere: Ports) -> None:
     ports = anywhere
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await create_agent(ports, owner, "cook")
     many = range(40)
     await asyncio.gather(*(items.put(ports, owner, "cook", "list", str(n)) for n in many))

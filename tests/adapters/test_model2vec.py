@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support import tiny_embedding_model as thesaurus
+from tests.support import tiny_embedding_model
 
 import carrel
 from carrel.adapters.model2vec import _VECTOR_OVERHEAD_BYTES, Model2VecIndex
@@ -22,7 +22,7 @@ from carrel.wiring.ports import open_ports
 pytestmark = pytest.mark.anyio
 
 TEXTS = {"a": "tea", "b": "my car", "c": "unknown words", "d": "an automobile", "e": "car"}
-TEXT = st.lists(st.sampled_from([*thesaurus.MEANINGS, "other"])).map(" ".join)
+TEXT = st.lists(st.sampled_from([*tiny_embedding_model.MEANINGS, "other"])).map(" ".join)
 
 
 def texts(by_id: Mapping[str, str] = TEXTS, owner: str = "ada", revision: int = 1) -> IndexedTexts:
@@ -42,17 +42,17 @@ async def ids(index: Model2VecIndex, query: str, among: IndexedTexts, limit: int
 def test_vectors_have_norm_1_and_do_not_depend_on_the_other_texts(
     batch: list[str],
 ) -> None:
-    vectors = Model2VecIndex(thesaurus.model()).vectors(batch)
+    vectors = Model2VecIndex(tiny_embedding_model.model()).vectors(batch)
     assert vectors.shape == (len(batch), 4)
     for text, vector in zip(batch, vectors, strict=True):
-        is_known = any(word in thesaurus.MEANINGS for word in text.split())
+        is_known = any(word in tiny_embedding_model.MEANINGS for word in text.split())
         assert np.linalg.norm(vector) == pytest.approx(1.0 if is_known else 0.0)
-        alone = Model2VecIndex(thesaurus.model()).vectors([text])
+        alone = Model2VecIndex(tiny_embedding_model.model()).vectors([text])
         assert np.array_equal(alone[0], vector)
 
 
 async def test_nearest_texts_come_first_and_unknown_words_match_nothing() -> None:
-    index = Model2VecIndex(thesaurus.model())
+    index = Model2VecIndex(tiny_embedding_model.model())
     cars, drinks, nothing = await index.nearest(["Car", "beverage", "unknown"], texts(), limit=3)
     assert [id for id, _ in cars] == ["e", "b", "d"]
     assert cars[0][1] == cars[1][1] == pytest.approx(1.0)
@@ -66,7 +66,7 @@ async def test_nearest_texts_come_first_and_unknown_words_match_nothing() -> Non
 async def test_ties_are_ordered_by_descending_id() -> None:
     places = np.random.default_rng(1).normal(size=(10, 64)).tolist()
     words = [f"word{n}" for n in range(10)]
-    index = Model2VecIndex(thesaurus.model(dict(zip(words, places, strict=True))))
+    index = Model2VecIndex(tiny_embedding_model.model(dict(zip(words, places, strict=True))))
     for word in words:
         by_id = {"a": " ".join(words), "b": " ".join(reversed(words))}
         turned = {"a": by_id["b"], "b": by_id["a"]}
@@ -77,7 +77,7 @@ async def test_ties_are_ordered_by_descending_id() -> None:
 
 
 async def test_texts_are_read_again_only_at_a_later_revision() -> None:
-    index = Model2VecIndex(thesaurus.model())
+    index = Model2VecIndex(tiny_embedding_model.model())
     assert await ids(index, "tea", texts({"a": "tea"}, revision=2)) == ["a"]
     for revision, expected in ((2, ["a"]), (1, ["a"]), (3, ["z"]), (2, ["z"])):
         assert await ids(index, "tea", texts({"z": "tea"}, revision=revision)) == expected
@@ -89,7 +89,7 @@ async def test_failed_read_leaves_no_entry() -> None:
         yield [("a", "tea")]
         raise ConnectionError
 
-    index = Model2VecIndex(thesaurus.model())
+    index = Model2VecIndex(tiny_embedding_model.model())
     with pytest.raises(ConnectionError):
         await ids(index, "tea", IndexedTexts("ada", 1, broken()))
     assert await ids(index, "tea", texts({"z": "tea"})) == ["z"]
@@ -97,7 +97,7 @@ async def test_failed_read_leaves_no_entry() -> None:
 
 async def test_cache_is_bounded_and_results_stay_the_same() -> None:
     max_bytes = 3000
-    index = Model2VecIndex(thesaurus.model(), max_bytes)
+    index = Model2VecIndex(tiny_embedding_model.model(), max_bytes)
     for n in range(9):
         many = {f"{number:04}": f"car {n} {number}" for number in range(n * 20)}
         assert len(await ids(index, "car", texts(many, f"owner {n}"), 999)) == n * 20
@@ -113,13 +113,13 @@ async def test_cache_is_bounded_and_results_stay_the_same() -> None:
 
 
 async def test_concurrent_queries_are_answered() -> None:
-    index = Model2VecIndex(thesaurus.model())
+    index = Model2VecIndex(tiny_embedding_model.model())
     asks = [ids(index, "car", texts(owner=f"owner {n % 3}")) for n in range(24)]
     assert await asyncio.gather(*asks) == [["e", "b", "d"]] * 24
 
 
 async def test_setting_names_the_model(tmp_path: File) -> None:
-    model = thesaurus.saved(tmp_path / "model")
+    model = tiny_embedding_model.saved(tmp_path / "model")
     for setting, expected in (("", []), (str(model), ["Ada parks her car"])):
         async with carrel.open(tmp_path / f"data{bool(setting)}", semantic_model=setting) as client:
             await client.agents.create("ada")
@@ -144,14 +144,14 @@ async def test_invalid_model_is_refused_at_startup(tmp_path: File) -> None:
     empty.mkdir()
     assert f"{empty} is not a model2vec model" in await refusal(tmp_path, empty)
     for name in ("model.safetensors", "tokenizer.json", "config.json"):
-        model = thesaurus.saved(tmp_path / name)
+        model = tiny_embedding_model.saved(tmp_path / name)
         (model / name).write_text("{")
         assert f"{model} is not a model2vec model" in await refusal(tmp_path, model)
 
 
 async def test_model_with_non_finite_numbers_is_damaged(tmp_path: File) -> None:
     model = tmp_path / "model"
-    thesaurus.model({"car": (float("nan"), 1.0)}).save_pretrained(model)
+    tiny_embedding_model.model({"car": (float("nan"), 1.0)}).save_pretrained(model)
     assert await refusal(tmp_path, model) == (
         f"CARREL_SEMANTIC_MODEL: the model in {model} is damaged"
     )
@@ -160,7 +160,7 @@ async def test_model_with_non_finite_numbers_is_damaged(tmp_path: File) -> None:
 async def test_model_without_the_extra_is_refused_and_everything_else_works(
     tmp_path: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = thesaurus.saved(tmp_path / "model")
+    model = tiny_embedding_model.saved(tmp_path / "model")
     monkeypatch.setitem(sys.modules, "model2vec", None)
     monkeypatch.delitem(sys.modules, "carrel.adapters.model2vec")
     message = await refusal(tmp_path, model)

@@ -1,4 +1,4 @@
-"""Names say what they stand for: no bare participles, no pronouns, no class name used twice."""
+"""Rules of names: no bare participles or pronouns, unique class names, no gerund modules."""
 
 from __future__ import annotations
 
@@ -12,21 +12,31 @@ import pytest
 ROOT = File(__file__).parents[2]
 SOURCES = [
     file
-    for folder in ("src", "client/src", "bench", "docs")
+    for folder in ("src", "client/src", "bench", "docs", "tests")
     for file in sorted((ROOT / folder).rglob("*.py"))
 ]
 
-BARE = {"told", "said", "shown", "kept", "held", "known", "found", "made", "seen", "asked"}
-BARE |= {"given", "wanted", "left", "laid", "brought", "noted", "heard", "chosen", "marked"}
-BARE |= {"settled", "fitted", "gripped", "aimed", "understood", "one", "each", "some", "whole"}
-BARE |= {"most", "where", "what", "whose", "whom", "who"}
-"""Words that name nothing when they stand alone: told what, found which?"""
+BARE_WORDS = {"told", "said", "shown", "kept", "held", "known", "found", "made", "seen", "asked"}
+BARE_WORDS |= {"given", "wanted", "left", "laid", "brought", "noted", "heard", "chosen", "marked"}
+BARE_WORDS |= {
+    "settled",
+    "fitted",
+    "gripped",
+    "aimed",
+    "understood",
+    "one",
+    "each",
+    "some",
+    "whole",
+}
+BARE_WORDS |= {"most", "where", "what", "whose", "whom", "who"}
+"""Participles and pronouns that do not say what is told, found or asked."""
 
 API_FIELDS = {"asked", "kept"}
-"""Names of fields in the JSON of the API, which structs of the wire bear."""
+"""Fields of the API's JSON, which are allowed as fields of structs."""
 
-TRADE_GERUNDS = frozenset({"formatting", "logging", "tracing"})
-"""Module names in -ing that are nouns of the trade."""
+ALLOWED_GERUNDS = frozenset({"formatting", "logging", "tracing"})
+"""Module names in -ing that are nouns."""
 
 MAX_FILES_PER_FOLDER = 45
 
@@ -36,7 +46,7 @@ def parse(file: File) -> ast.Module:
 
 
 def bound_name(node: ast.AST) -> str | None:
-    """The name that a node binds: a function, class, parameter, field, value or variable."""
+    """Name that a node binds: a function, class, parameter, field, fixture or variable."""
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return name
@@ -53,7 +63,7 @@ def bound_name(node: ast.AST) -> str | None:
 
 
 def api_fields(tree: ast.AST) -> set[int]:
-    """The nodes that name fields of the API in class bodies."""
+    """Ids of the nodes in class bodies that are fields of the API."""
     return {
         id(statement.target)
         for node in ast.walk(tree)
@@ -70,7 +80,7 @@ def bare_names(tree: ast.AST) -> list[tuple[int, str]]:
     return [
         (getattr(node, "lineno", 0), name)
         for node in ast.walk(tree)
-        if (name := bound_name(node)) and name.strip("_").lower() in BARE
+        if (name := bound_name(node)) and name.strip("_").lower() in BARE_WORDS
         if id(node) not in allowed
     ]
 
@@ -102,12 +112,12 @@ def test_no_module_is_a_gerund() -> None:
     gerunds = [
         str(file.relative_to(ROOT))
         for file in SOURCES
-        if file.stem.endswith("ing") and "_" not in file.stem and file.stem not in TRADE_GERUNDS
+        if file.stem.endswith("ing") and "_" not in file.stem and file.stem not in ALLOWED_GERUNDS
     ]
     assert not gerunds
 
 
-def test_no_folder_holds_too_many_files() -> None:
+def test_folders_have_fewer_than_45_files() -> None:
     counts: defaultdict[File, int] = defaultdict(int)
     for file in SOURCES:
         counts[file.parent] += 1
@@ -126,9 +136,12 @@ def test_no_folder_holds_too_many_files() -> None:
         "for each in (): ...",
         "async def _told(): ...",
         "self.held = 1",
+        "@pytest.fixture\ndef kept(): ...",
+        "with f() as opened, g() as found: ...",
+        "[made for made in ()]",
     ],
 )
-def test_a_bare_name_is_noticed_wherever_it_is_bound(text: str) -> None:
+def test_bare_names_are_detected_in_every_binding(text: str) -> None:
     assert bare_names(ast.parse(text))
 
 

@@ -11,10 +11,10 @@ from pathlib import Path as File
 import httpx
 import pytest
 from tests.cli.test_maintenance import carrel, run_json, run_process
-from tests.support.contract_stores import flipped
+from tests.support.contract_stores import flip_bit
 from tests.support.server_process import TOKEN, serving
 from tests.support.services.s3 import Bucket
-from tests.support.tenants import founded
+from tests.support.tenants import create_tenant
 from tests.support.wait import wait_until_sync
 
 from carrel.actions.agents import agents, templates
@@ -41,8 +41,8 @@ def settings(tmp_path: File) -> dict[str, str]:
     async def make() -> None:
         async with open_ports(Settings(**settings)) as opened:  # type: ignore[arg-type]
             ports = opened.ports
-            _, owner = await founded(ports)
-            await founded(ports, "acme-2")
+            _, owner = await create_tenant(ports)
+            await create_tenant(ports, "acme-2")
             await templates.create(ports, owner, "sales", "Sales")
             sales = await stacks.template_stack(ports, owner, "sales")
             await files.put(ports, sales, Path("GUARDRAILS.md"), LARGE, owner)
@@ -93,7 +93,7 @@ def test_damaged_pin_is_named_and_the_rest_is_exported(
     async def tamper() -> None:
         await objects.discard([digest(LARGE)])
         await objects.delete([digest(LARGE)])
-        await objects.put(digest(LARGE), flipped(LARGE))
+        await objects.put(digest(LARGE), flip_bit(LARGE))
 
     asyncio.run(tamper())
     out = tmp_path / "out"

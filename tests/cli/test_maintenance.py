@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.support.empty_stores import Shelter, fill, say
+from tests.support.empty_stores import OpenedStore, fill, put_text
 
 from carrel.actions.policy.tenant_rules import secret_context
 from carrel.adapters.aes_vault import AesGcmVault
@@ -80,7 +80,7 @@ def data(tmp_path: File) -> File:
     async def make() -> None:
         objects = DirectoryBlobStore(directory / "objects")
         async with open_store(directory / "carrel.db", objects=objects) as store:
-            await fill(Shelter(store, objects))
+            await fill(OpenedStore(store, objects))
             changes = (
                 RecordChange("acme", RecordType.SECRET, "sec_1", {"sealed": sealed}),
                 RecordChange("*", RecordType.VAULT, "key", {"fingerprint": vault.fingerprint()}),
@@ -298,14 +298,14 @@ def test_doctor_works_during_writes(settings: dict[str, str], data: File) -> Non
     async def write() -> None:
         objects = DirectoryBlobStore(data / "objects")
         async with open_store(data / "carrel.db", objects=objects) as store:
-            shelter = Shelter(store, objects)
+            shelter = OpenedStore(store, objects)
             command = [str(CARREL), "doctor"]
             doctor = await asyncio.create_subprocess_exec(
                 *command, env=environment(**settings), stdout=asyncio.subprocess.PIPE
             )
             report = asyncio.create_task(doctor.communicate())
             while not report.done():
-                await say(shelter, "once more")
+                await put_text(shelter, "once more")
             out, _ = await report
             assert (doctor.returncode, out) == (
                 0,

@@ -11,7 +11,7 @@ import pytest
 from tests.client.cli_runner import CarrelCommand
 from tests.client.drivers import DRIVERS, PLATFORM_TOKEN, open_client
 from tests.client.server_fixture import AgentEditor
-from tests.support.server_process import PLAIN, TOKEN, Live, serving
+from tests.support.server_process import PLAIN, TOKEN, ServerProcess, serving
 
 from carrel_client import Client, events, requests
 
@@ -22,13 +22,13 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="session")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     with serving(tmp_path_factory.mktemp("client"), platform_token=PLATFORM_TOKEN) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def http(live: Live) -> Iterator[httpx.Client]:
+def http(live: ServerProcess) -> Iterator[httpx.Client]:
     """The owner over plain HTTP, without the client under test."""
     head = {"Authorization": f"Bearer {TOKEN}"}
     with httpx.Client(base_url=live.url, headers=head, timeout=60, verify=PLAIN) as client:
@@ -42,20 +42,22 @@ def editor(http: httpx.Client) -> AgentEditor:
 
 
 @pytest.fixture
-def client(live: Live) -> Iterator[Client]:
+def client(live: ServerProcess) -> Iterator[Client]:
     with Client(live.url, TOKEN) as running:
         yield running
 
 
 @pytest.fixture(params=DRIVERS)
-async def api(request: pytest.FixtureRequest, live: Live, tmp_path: File) -> AsyncIterator[Any]:
+async def api(
+    request: pytest.FixtureRequest, live: ServerProcess, tmp_path: File
+) -> AsyncIterator[Any]:
     """The client over each driver, as the owner of its own tenant."""
     async with open_client(request.param, live, tmp_path / "data") as client:
         yield client
 
 
 @pytest.fixture
-def carrel(live: Live) -> CarrelCommand:
+def carrel(live: ServerProcess) -> CarrelCommand:
     """The command line as the owner."""
     return CarrelCommand(live.url)
 

@@ -11,7 +11,7 @@ from pathlib import Path as FilePath
 from typing import Any, Final
 
 import httpx
-from tests.support.server_process import PLAIN, Live
+from tests.support.server_process import PLAIN, ServerProcess
 
 import carrel
 from carrel_client import AsyncClient, Client
@@ -86,7 +86,7 @@ def _awaited(value: Any) -> Any:
 
 
 @asynccontextmanager
-async def open_client(driver: str, live: Live, directory: FilePath) -> AsyncIterator[Any]:
+async def open_client(driver: str, live: ServerProcess, directory: FilePath) -> AsyncIterator[Any]:
     """The client as the owner of a new tenant, over a driver."""
     if driver == IN_PROCESS:
         async with carrel.open(directory) as client:
@@ -101,7 +101,7 @@ async def open_client(driver: str, live: Live, directory: FilePath) -> AsyncIter
         yield Awaited(client)
 
 
-async def _create_tenant(live: Live) -> str:
+async def _create_tenant(live: ServerProcess) -> str:
     slug = "t" + secrets.token_hex(6)
     owner = {"name": "Owner", "email": f"owner@{slug}.example"}
     body = {"slug": slug, "name": slug, "owner": owner}

@@ -13,7 +13,7 @@ from typing import Any
 
 from click.testing import CliRunner
 from tests.client.server_fixture import AgentEditor, json_of
-from tests.support.server_process import TOKEN, Live, command, environment
+from tests.support.server_process import TOKEN, ServerProcess, command, environment
 from tests.support.wait import wait_until_sync
 
 from carrel.cli import main
@@ -28,7 +28,7 @@ TIMEOUT_SECONDS = 60.0
 class SyncProcess:
     """A directory, an agent, and the command that synchronizes them."""
 
-    live: Live
+    live: ServerProcess
     editor: AgentEditor
     dir: File
     report: dict[str, Any] = field(default_factory=dict)

@@ -6,10 +6,10 @@ import json
 import re
 
 from tests.client.cli_runner import run_command as carrel
-from tests.support.server_process import TOKEN, Live
+from tests.support.server_process import TOKEN, ServerProcess
 
 
-def test_sandboxes_are_listed_added_and_removed(live: Live) -> None:
+def test_sandboxes_are_listed_added_and_removed(live: ServerProcess) -> None:
     connection = {"url": live.url, "token": TOKEN}
     config = '{"permissionMode": "bypass", "envVars": {"A": "canary-4711"}}'
     added = carrel("sandboxes", "add", "quick", "--config", config, **connection)
@@ -29,7 +29,7 @@ def test_sandboxes_are_listed_added_and_removed(live: Live) -> None:
     assert json.loads(again.stdout) == {"ok": False, "problem": "Sandbox not found"}
 
 
-def test_workspace_is_removed_only_after_confirmation(live: Live) -> None:
+def test_workspace_is_removed_only_after_confirmation(live: ServerProcess) -> None:
     connection = {"url": live.url, "token": TOKEN}
     added = carrel("workspaces", "add", "notes", "--description", "ours", "--json", **connection)
     id = json.loads(added.stdout)["workspaceId"]
@@ -39,7 +39,7 @@ def test_workspace_is_removed_only_after_confirmation(live: Live) -> None:
     assert id not in carrel("workspaces", "ls", **connection).stdout
 
 
-def test_invalid_config_is_refused_before_a_request(live: Live) -> None:
+def test_invalid_config_is_refused_before_a_request(live: ServerProcess) -> None:
     connection = {"url": live.url, "token": TOKEN}
     for wrong, message in (("{", "invalid JSON"), ("[]", "must be a JSON object")):
         done = carrel("sandboxes", "add", "x", "--config", wrong, **connection)

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from tests.client.server_fixture import AgentEditor, json_of
 from tests.client.sync_process import STATE, SyncProcess
-from tests.support.server_process import TOKEN, Live, serving
+from tests.support.server_process import TOKEN, ServerProcess, serving
 from tests.support.wait import wait_until_sync
 
 from carrel.cli import main
@@ -27,7 +27,7 @@ EXAMPLE = File(__file__).parents[2] / "docs/examples"
 
 @dataclass
 class ApplyCommand:
-    live: Live
+    live: ServerProcess
     http: httpx.Client
     dir: File
     agent: str = field(default_factory=lambda: "a" + secrets.token_hex(6))
@@ -53,7 +53,7 @@ class ApplyCommand:
 
 
 @pytest.fixture
-def command(live: Live, http: httpx.Client, tmp_path: File) -> ApplyCommand:
+def command(live: ServerProcess, http: httpx.Client, tmp_path: File) -> ApplyCommand:
     return ApplyCommand(live, http, tmp_path)
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.support.server_process import TOKEN, Live, serving
-from tests.support.shell_commands import HERE, kept, standing_in
-from tests.support.shell_session import WORKING, furnish
+from tests.support.server_process import TOKEN, ServerProcess, serving
+from tests.support.shell_commands import SANDBOX_CONFIG, replace_bash_tool, store_record
+from tests.support.shell_session import WORKING, create_agent_with_approvals
 
 import carrel
 from carrel.cli import main
@@ -21,15 +21,15 @@ from carrel_client import AsyncClient, Client, Conflict, NotFound, ToolReply
 
 
 @pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     data: File = tmp_path_factory.mktemp("approvals")
-    asyncio.run(furnish(data))
+    asyncio.run(create_agent_with_approvals(data))
     with serving(data, program=WORKING) as server:
         yield server
 
 
 @pytest.fixture
-def client(live: Live) -> Iterator[Client]:
+def client(live: ServerProcess) -> Iterator[Client]:
     with Client(live.url, TOKEN) as client:
         for approval in client.approvals.list(status="requested"):
             client.approvals.answer(approval.id, False)
@@ -37,7 +37,7 @@ def client(live: Live) -> Iterator[Client]:
 
 
 @pytest.fixture
-def command(live: Live, tmp_path: File) -> Any:
+def command(live: ServerProcess, tmp_path: File) -> Any:
     def invoke(*words: str, typed: str = "") -> Result:
         variables = {"CARREL_URL": live.url, "CARREL_TOKEN": TOKEN, "COLUMNS": "200"}
         return CliRunner().invoke(main, list(words), input=typed, env=variables)
@@ -128,7 +128,7 @@ def test_terminal_control_characters_are_not_printed(
         assert "\u202e" not in output
 
 
-def test_watch_prints_new_approvals(live: Live, client: Client, tmp_path: File) -> None:
+def test_watch_prints_new_approvals(live: ServerProcess, client: Client, tmp_path: File) -> None:
     from carrel.cli.commands.approvals import _wait_for_new  # noqa: PLC0415 - private
 
     old = request_approval(client, tmp_path / "old")
@@ -155,12 +155,14 @@ def test_watch_prints_new_approvals(live: Live, client: Client, tmp_path: File) 
 async def test_approved_call_runs_in_process(
     tmp_path: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shell = standing_in(monkeypatch)
+    shell = replace_bash_tool(monkeypatch)
     async with carrel.open(tmp_path / "data") as client:
         tenant = (await client.tenants.me()).id
         config = {"permissionMode": "ask"}
-        await kept(client._ports, tenant, RecordType.SANDBOX, HERE["sandbox"], config)
-        await client.agents.create("kate", config=HERE)
+        await store_record(
+            client._ports, tenant, RecordType.SANDBOX, SANDBOX_CONFIG["sandbox"], config
+        )
+        await client.agents.create("kate", config=SANDBOX_CONFIG)
         tools = client.agent("kate").tools
         assert "bash" in [approval["name"] for approval in await tools.describe()]
         reply = await tools.call("bash", {"command": "ls"}, call_id="c1")

@@ -18,7 +18,7 @@ from tests.client.server_fixture import (
     client_over,
     read_directory,
 )
-from tests.support.server_process import Live
+from tests.support.server_process import ServerProcess
 
 from carrel_client import Client, UnsafePath
 
@@ -79,7 +79,7 @@ def change_nothing(editor: AgentEditor, directory: File) -> None:
     )
 )
 def test_directory_equals_the_listing(
-    live: Live, http: httpx.Client, steps: list[tuple[dict[str, str], Change]]
+    live: ServerProcess, http: httpx.Client, steps: list[tuple[dict[str, str], Change]]
 ) -> None:
     editor = AgentEditor.of_new_agent(http)
     present: set[str] = set()

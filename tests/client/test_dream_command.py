@@ -7,10 +7,12 @@ import subprocess
 from pathlib import Path as File
 
 from tests.client.server_fixture import AgentEditor
-from tests.support.server_process import TOKEN, Live, command, environment
+from tests.support.server_process import TOKEN, ServerProcess, command, environment
 
 
-def carrel(*arguments: str, live: Live, token: str = TOKEN) -> subprocess.CompletedProcess[str]:
+def carrel(
+    *arguments: str, live: ServerProcess, token: str = TOKEN
+) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         [*command(), *arguments],
         env=environment(File("nowhere"), url=live.url, token=token),
@@ -23,7 +25,7 @@ def carrel(*arguments: str, live: Live, token: str = TOKEN) -> subprocess.Comple
     return done
 
 
-def test_dream_prints_its_report(editor: AgentEditor, live: Live) -> None:
+def test_dream_prints_its_report(editor: AgentEditor, live: ServerProcess) -> None:
     dry = carrel("dream", editor.agent, "--dry-run", live=live)
     assert (dry.returncode, dry.stdout) == (0, "")
     assert dry.stderr == "0 candidates, 0 would be promoted, 0 rejected\n"

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from tests.client.drivers import next_event
 from tests.client.server_fixture import AgentEditor, json_of
-from tests.support.server_process import TOKEN, Live
+from tests.support.server_process import TOKEN, ServerProcess
 
 from carrel_client import (
     CONNECTED,
@@ -63,7 +63,9 @@ class CutStream(httpx.AsyncByteStream):
 
 
 @pytest.mark.anyio
-async def test_no_event_is_lost_when_the_connection_breaks(live: Live, editor: AgentEditor) -> None:
+async def test_no_event_is_lost_when_the_connection_breaks(
+    live: ServerProcess, editor: AgentEditor
+) -> None:
     transport = CuttingTransport()
     agent = json_of(editor.http.get(f"/v1/agents/{editor.agent}"))["id"]
     paths: list[str] = []
@@ -86,7 +88,7 @@ async def test_no_event_is_lost_when_the_connection_breaks(live: Live, editor: A
 
 @pytest.mark.anyio
 async def test_bound_credential_reads_its_own_workspace_only(
-    live: Live, editor: AgentEditor
+    live: ServerProcess, editor: AgentEditor
 ) -> None:
     async with AsyncClient(live.url, TOKEN) as client:
         with pytest.raises(ValidationError):

@@ -9,14 +9,14 @@ from typing import Any
 import httpx
 import pytest
 from tests.client.server_fixture import AgentEditor, read_directory
-from tests.support.server_process import PLAIN, TOKEN, Live, serving
+from tests.support.server_process import PLAIN, TOKEN, ServerProcess, serving
 
 from carrel_client import Client, IncompleteWorkspace, NotFound, ServerError, Unauthenticated
 
 LOST = "Lost content."
 
 
-def owner(live: Live) -> httpx.Client:
+def owner(live: ServerProcess) -> httpx.Client:
     head = {"Authorization": f"Bearer {TOKEN}"}
     return httpx.Client(base_url=live.url, headers=head, timeout=60, verify=PLAIN)
 
@@ -70,7 +70,7 @@ def test_proxy_may_refuse_without_an_envelope() -> None:
 
 
 def test_key_of_the_agent_is_sufficient(
-    live: Live, editor: AgentEditor, http: httpx.Client, directory: File
+    live: ServerProcess, editor: AgentEditor, http: httpx.Client, directory: File
 ) -> None:
     editor.put("memory/lessons.md", "none yet")
     body = {"name": "runtime", "kind": "agent", "agentId": editor.agent}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.client.server_fixture import AgentEditor, FaultyTransport, client_over
-from tests.support.server_process import Live
+from tests.support.server_process import ServerProcess
 
 from carrel_client import (
     CarrelError,
@@ -106,7 +106,7 @@ def test_too_large_file_is_refused_with_the_limit(client: Client, editor: AgentE
     assert refusal.value.details["maxBytes"] == 2**20
 
 
-def test_wrong_token_is_unauthenticated(live: Live, editor: AgentEditor) -> None:
+def test_wrong_token_is_unauthenticated(live: ServerProcess, editor: AgentEditor) -> None:
     with Client(live.url, "wrong") as stranger, pytest.raises(Unauthenticated) as refusal:
         stranger.agent(editor.agent).list()
     assert refusal.value.status == 401
@@ -130,7 +130,7 @@ def test_repr_shows_no_credential() -> None:
         assert repr(client.agent("ada")) == "<AgentWorkspace ada at http://127.0.0.1:1/base>"
 
 
-def test_write_memory_accepts_three_files_only(live: Live, editor: AgentEditor) -> None:
+def test_write_memory_accepts_three_files_only(live: ServerProcess, editor: AgentEditor) -> None:
     transport = FaultyTransport()
     with client_over(transport, live.url) as client:
         agent = client.agent(editor.agent)
@@ -145,7 +145,7 @@ def test_write_memory_accepts_three_files_only(live: Live, editor: AgentEditor) 
 
 
 def test_write_with_a_lost_response_is_done_once(
-    live: Live, editor: AgentEditor, monkeypatch: pytest.MonkeyPatch
+    live: ServerProcess, editor: AgentEditor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(requests, "FIRST_PAUSE_SECONDS", 0.001)
     transport = FaultyTransport(lose_answers=1, lose_requests=1)
@@ -160,7 +160,7 @@ def test_write_with_a_lost_response_is_done_once(
 
 
 def test_lost_connection_raises_server_unreachable(
-    live: Live, editor: AgentEditor, monkeypatch: pytest.MonkeyPatch
+    live: ServerProcess, editor: AgentEditor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(requests, "FIRST_PAUSE_SECONDS", 0.001)
     transport = FaultyTransport(cut=True)

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.client.server_fixture import json_of
-from tests.support.server_process import PLAIN, TOKEN, Live, serving
+from tests.support.server_process import PLAIN, TOKEN, ServerProcess, serving
 from tests.support.shell import BLOCK
 
 ROOT = File(__file__).parents[2]
@@ -18,7 +18,7 @@ GUIDE = "docs/guide/build/runtime-client.md"
 SOUL = "You are {{AGENT_NAME}}. Be patient.\n"
 
 
-def prepare(live: Live) -> None:
+def prepare(live: ServerProcess) -> None:
     """Create the template and the agent that the pages create with curl."""
     head = {"Authorization": f"Bearer {TOKEN}"}
     with httpx.Client(base_url=live.url, headers=head, verify=PLAIN) as http:

@@ -15,7 +15,7 @@ from pathlib import Path as File
 import httpx
 import pytest
 from tests.client.server_fixture import AgentEditor, read_directory, stat_directory
-from tests.support.server_process import TOKEN, Live
+from tests.support.server_process import TOKEN, ServerProcess
 
 from carrel_client import (
     AsyncClient,
@@ -163,7 +163,7 @@ def test_unrequested_encoding_is_not_decompressed(directory: File) -> None:
 
 
 def test_earlier_files_stay_and_may_be_used(
-    live: Live, client: Client, editor: AgentEditor, directory: File
+    live: ServerProcess, client: Client, editor: AgentEditor, directory: File
 ) -> None:
     editor.put("a.md", "x" * 1000)
     client.materialize(editor.agent, directory)
@@ -178,7 +178,7 @@ def test_earlier_files_stay_and_may_be_used(
 
 
 def test_response_of_exactly_the_limit_is_accepted(
-    live: Live, client: Client, editor: AgentEditor, directory: File
+    live: ServerProcess, client: Client, editor: AgentEditor, directory: File
 ) -> None:
     url = f"/v1/agents/{editor.agent}/files?content=true"
     size = len(editor.http.get(url).content)

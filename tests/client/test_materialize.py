@@ -19,7 +19,7 @@ from tests.client.server_fixture import (
     read_directory,
     stat_directory,
 )
-from tests.support.server_process import TOKEN, Live
+from tests.support.server_process import TOKEN, ServerProcess
 
 from carrel_client import (
     AsyncClient,
@@ -68,7 +68,7 @@ def test_directory_holds_exactly_what_is_served(
 
 
 def test_unchanged_workspace_writes_nothing(
-    live: Live, editor: AgentEditor, directory: File
+    live: ServerProcess, editor: AgentEditor, directory: File
 ) -> None:
     editor.put("a/b.md", "x")
     transport = FaultyTransport()
@@ -129,7 +129,7 @@ def test_rename_of_the_agent_changes_the_fingerprint(
 
 
 def test_change_without_effect_on_files_writes_none(
-    live: Live, editor: AgentEditor, directory: File
+    live: ServerProcess, editor: AgentEditor, directory: File
 ) -> None:
     editor.put("a.md", "mine")
     transport = FaultyTransport()
@@ -204,7 +204,9 @@ def test_mount_point_is_refused(client: Client, editor: AgentEditor) -> None:
             client.materialize(editor.agent, place)
 
 
-def test_failure_leaves_the_earlier_files(live: Live, editor: AgentEditor, directory: File) -> None:
+def test_failure_leaves_the_earlier_files(
+    live: ServerProcess, editor: AgentEditor, directory: File
+) -> None:
     editor.put("a.md", "x")
     transport = FaultyTransport()
     with client_over(transport, live.url) as client:
@@ -224,7 +226,7 @@ def test_failure_leaves_the_earlier_files(live: Live, editor: AgentEditor, direc
 
 
 def test_stale_files_are_used_only_if_intact_and_of_the_same_agent(
-    live: Live, editor: AgentEditor, directory: File
+    live: ServerProcess, editor: AgentEditor, directory: File
 ) -> None:
     editor.put("a.md", "x")
     transport = FaultyTransport()
@@ -244,7 +246,7 @@ def test_stale_files_are_used_only_if_intact_and_of_the_same_agent(
 
 
 def test_stale_files_are_not_used_for_another_agent_with_the_slug(
-    live: Live, client: Client, editor: AgentEditor, directory: File
+    live: ServerProcess, client: Client, editor: AgentEditor, directory: File
 ) -> None:
     editor.put("a.md", "of the first")
     client.materialize(editor.agent, directory)
@@ -264,7 +266,7 @@ def test_stale_files_are_not_used_for_another_agent_with_the_slug(
 
 
 def test_stale_files_are_used_when_the_listing_is_invalid(
-    live: Live, client: Client, editor: AgentEditor, directory: File
+    live: ServerProcess, client: Client, editor: AgentEditor, directory: File
 ) -> None:
     client.materialize(editor.agent, directory)
     editor.put("a.md", "newer")
@@ -274,7 +276,7 @@ def test_stale_files_are_used_when_the_listing_is_invalid(
 
 
 def test_stale_files_are_found_by_agent_id_too(
-    live: Live, editor: AgentEditor, directory: File
+    live: ServerProcess, editor: AgentEditor, directory: File
 ) -> None:
     id = json_of(editor.http.get(f"/v1/agents/{editor.agent}"))["id"]
     transport = FaultyTransport()
@@ -306,7 +308,7 @@ def test_unknown_agent_is_an_error(client: Client, directory: File) -> None:
 
 
 def test_concurrent_calls_wait_for_each_other(
-    live: Live, http: httpx.Client, directory: File
+    live: ServerProcess, http: httpx.Client, directory: File
 ) -> None:
     both = [AgentEditor.of_new_agent(http), AgentEditor.of_new_agent(http)]
     for number, editor in enumerate(both):
@@ -343,7 +345,7 @@ def test_progress_is_reported_for_every_file(
 
 @pytest.mark.anyio
 async def test_concurrent_awaiting_calls_wait_for_each_other(
-    live: Live, editor: AgentEditor, directory: File
+    live: ServerProcess, editor: AgentEditor, directory: File
 ) -> None:
     editor.put("a.md", "x")
     async with AsyncClient(live.url, TOKEN) as client:
@@ -357,7 +359,7 @@ async def test_concurrent_awaiting_calls_wait_for_each_other(
 
 @pytest.mark.anyio
 async def test_cancellation_leaves_no_partial_directory_and_no_lock(
-    live: Live, editor: AgentEditor, directory: File, monkeypatch: pytest.MonkeyPatch
+    live: ServerProcess, editor: AgentEditor, directory: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in range(10):
         editor.put(f"{name}.md", "x")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.client.cli_runner import run_command as carrel
 from tests.client.server_fixture import AgentEditor, json_of
-from tests.support.server_process import TOKEN, Live, command, environment
+from tests.support.server_process import TOKEN, ServerProcess, command, environment
 
 PROGRAM = "from carrel_client import requests as asking; asking.FIRST_PAUSE_SECONDS = 0.001\n"
 PROGRAM += "from carrel.cli import main; main()"
@@ -21,7 +21,7 @@ UNREACHABLE_URL = "http://127.0.0.1:1"
 
 
 @pytest.fixture
-def connection(live: Live) -> dict[str, Any]:
+def connection(live: ServerProcess) -> dict[str, Any]:
     return {"url": live.url, "token": TOKEN}
 
 

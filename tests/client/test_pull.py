@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 from tests.client.cli_runner import run_command
 from tests.client.server_fixture import AgentEditor, read_directory
-from tests.support.server_process import TOKEN, Live, command, environment
+from tests.support.server_process import TOKEN, ServerProcess, command, environment
 
 from carrel.cli import main
 
@@ -31,7 +31,7 @@ def pull(*arguments: object, cwd: File | None = None, **settings: str) -> Comple
 
 
 @pytest.fixture
-def connection(live: Live) -> dict[str, Any]:
+def connection(live: ServerProcess) -> dict[str, Any]:
     return {"url": live.url, "token": TOKEN}
 
 
@@ -62,7 +62,9 @@ def test_pull_prints_json(editor: AgentEditor, directory: File, connection: dict
     assert report["files"].keys() == editor.served().keys()
 
 
-def test_options_override_settings(live: Live, editor: AgentEditor, directory: File) -> None:
+def test_options_override_settings(
+    live: ServerProcess, editor: AgentEditor, directory: File
+) -> None:
     editor.put("a.md", "x")
     done = pull(
         editor.agent,

@@ -10,16 +10,18 @@ import httpx
 import pytest
 from tests.client.cli_runner import run_command
 from tests.client.server_fixture import AgentEditor, FaultyTransport, client_over
-from tests.support.server_process import TOKEN, Live
+from tests.support.server_process import TOKEN, ServerProcess
 
 from carrel_client import Client, InvalidResponse
 
 
-def carrel(live: Live, *arguments: object) -> CompletedProcess[str]:
+def carrel(live: ServerProcess, *arguments: object) -> CompletedProcess[str]:
     return run_command(*arguments, url=live.url, token=TOKEN)
 
 
-def test_entry_with_a_lost_response_is_appended_once(live: Live, editor: AgentEditor) -> None:
+def test_entry_with_a_lost_response_is_appended_once(
+    live: ServerProcess, editor: AgentEditor
+) -> None:
     transport = FaultyTransport()
     with client_over(transport, live.url) as client:
         session = client.agent(editor.agent).sessions.start()
@@ -45,7 +47,7 @@ def test_response_that_is_not_a_session_is_invalid(body: bytes) -> None:
 
 
 def test_sessions_are_listed_printed_searched_and_exported(
-    live: Live, client: Client, editor: AgentEditor
+    live: ServerProcess, client: Client, editor: AgentEditor
 ) -> None:
     sessions = client.agent(editor.agent).sessions
     first, second = sessions.start(source_plugin="web"), sessions.start(scope="group")
@@ -80,7 +82,7 @@ def test_sessions_are_listed_printed_searched_and_exported(
     assert tuple(exported.split("\n")[:-1]) == first.lines()
 
 
-def test_errors_of_sessions_are_one_line(live: Live, editor: AgentEditor) -> None:
+def test_errors_of_sessions_are_one_line(live: ServerProcess, editor: AgentEditor) -> None:
     for arguments, code in (
         (("unknown",), 1),
         ((editor.agent, "x"), 1),

@@ -12,13 +12,13 @@ import httpx
 import pytest
 from tests.client.server_fixture import AgentEditor, json_of
 from tests.client.sync_process import READ_ONLY_FILES, STATE, SyncProcess
-from tests.support.server_process import Live
+from tests.support.server_process import ServerProcess
 
 from carrel.cli.sync.directory import SyncedDirectory
 
 
 @pytest.fixture
-def pair(live: Live, editor: AgentEditor, tmp_path: File) -> SyncProcess:
+def pair(live: ServerProcess, editor: AgentEditor, tmp_path: File) -> SyncProcess:
     return SyncProcess(live, editor, tmp_path / "synced")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.client.server_fixture import AgentEditor
 from tests.client.sync_process import STATE, SyncProcess
-from tests.support.server_process import Live
+from tests.support.server_process import ServerProcess
 
 from carrel.cli.sync import directory as sync_directory
 from carrel.cli.sync.directory import SyncedDirectory
@@ -22,7 +22,7 @@ from carrel_client import atomic_rename
 
 
 @pytest.fixture
-def pair(live: Live, editor: AgentEditor, tmp_path: File) -> SyncProcess:
+def pair(live: ServerProcess, editor: AgentEditor, tmp_path: File) -> SyncProcess:
     (tmp_path / "synced").mkdir()
     return SyncProcess(live, editor, tmp_path / "synced")
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from tests.client.server_fixture import AgentEditor
 from tests.client.sync_process import SyncProcess
-from tests.support.server_process import TOKEN, Live
+from tests.support.server_process import TOKEN, ServerProcess
 
 from carrel.cli.sync.directory import SyncedDirectory
 from carrel.cli.sync.sync_pass import PassResult
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def pair(live: Live, editor: AgentEditor, tmp_path: File) -> SyncProcess:
+def pair(live: ServerProcess, editor: AgentEditor, tmp_path: File) -> SyncProcess:
     return SyncProcess(live, editor, tmp_path / "synced")
 
 

@@ -14,12 +14,12 @@ import httpx
 import pytest
 from tests.client.server_fixture import AgentEditor, json_of
 from tests.client.sync_process import STATE, SyncProcess
-from tests.support.server_process import PLAIN, TOKEN, Live, serving
+from tests.support.server_process import PLAIN, TOKEN, ServerProcess, serving
 from tests.support.wait import wait_until_sync
 
 
 @pytest.fixture
-def pair(live: Live, editor: AgentEditor, tmp_path: File) -> SyncProcess:
+def pair(live: ServerProcess, editor: AgentEditor, tmp_path: File) -> SyncProcess:
     return SyncProcess(live, editor, tmp_path / "synced")
 
 

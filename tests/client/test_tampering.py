@@ -18,7 +18,7 @@ from tests.client.server_fixture import (
     read_directory,
     stat_directory,
 )
-from tests.support.server_process import Live
+from tests.support.server_process import ServerProcess
 
 from carrel_client import (
     CarrelError,
@@ -185,7 +185,7 @@ FORGED_ROWS: list[tuple[type[CarrelError], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("kind", "forged"), FORGED_ROWS, ids=str)
 def test_invalid_listing_is_not_written(
-    live: Live,
+    live: ServerProcess,
     client: Client,
     editor: AgentEditor,
     directory: File,
@@ -205,7 +205,7 @@ def test_invalid_listing_is_not_written(
 
 
 def test_unavailable_file_fails_unless_tolerated(
-    live: Live, client: Client, editor: AgentEditor, directory: File
+    live: ServerProcess, client: Client, editor: AgentEditor, directory: File
 ) -> None:
     editor.put("a.md", "x")
     with client_over(TamperingTransport(error="its pin cannot be found"), live.url) as tampered:

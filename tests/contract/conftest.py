@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path as File
 
 import pytest
-from tests.support.contract_stores import STORES, Place, Ports
+from tests.support.contract_stores import STORES, Ports, StoreLocation
 
 
 @pytest.fixture
@@ -15,12 +15,12 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-def place(request: pytest.FixtureRequest, tmp_path: File) -> Place:
+def place(request: pytest.FixtureRequest, tmp_path: File) -> StoreLocation:
     """Where a store keeps its data; a database is created only if it is needed."""
-    return Place(tmp_path, lambda: str(request.getfixturevalue("postgres_url")))
+    return StoreLocation(tmp_path, lambda: str(request.getfixturevalue("postgres_url")))
 
 
 @pytest.fixture(params=STORES)
-async def ports(request: pytest.FixtureRequest, place: Place) -> AsyncIterator[Ports]:
+async def ports(request: pytest.FixtureRequest, place: StoreLocation) -> AsyncIterator[Ports]:
     async with STORES[request.param](place) as opened:
         yield opened

@@ -9,11 +9,11 @@ from tests.support.commits import (
     RULES,
     SOUL,
     TEMPLATE,
-    applied,
+    assert_applied,
     commit,
-    say,
-    start,
-    texts,
+    put_text,
+    read_texts,
+    start_run,
 )
 from tests.support.contract_stores import Ports
 
@@ -67,7 +67,7 @@ async def test_many_blobs_are_read_at_once(ports: Ports) -> None:
         Write(AGENT, type(SOUL)(name), Entry(blob)) for name, blob in zip(names, blobs, strict=True)
     ]
     [outcome] = await ports.trees.commit([commit(*writes)])
-    assert len(applied(outcome).heads) == len(contents)
+    assert len(assert_applied(outcome).heads) == len(contents)
 
     [tree] = await ports.trees.read([AGENT])
     blobs_of_tree = [head.entry.blob for head in tree.heads.values() if head.entry]
@@ -80,7 +80,7 @@ async def test_many_blobs_are_read_at_once(ports: Ports) -> None:
 
 async def test_equal_content_in_two_paths_is_the_same_blob(ports: Ports) -> None:
     first = await store_and_read(ports, SMALL)
-    await say(ports, SMALL.decode(), TEMPLATE, RULES)
+    await put_text(ports, SMALL.decode(), TEMPLATE, RULES)
     [tree] = await ports.trees.read([TEMPLATE])
     [head] = tree.heads.values()
     assert head.entry
@@ -94,7 +94,7 @@ async def test_content_that_does_not_match_its_digest_is_never_served(
     ports: Ports, content: bytes
 ) -> None:
     damaged = await store_and_read(ports, content)
-    await say(ports, "sound", path=RULES)
+    await put_text(ports, "sound", path=RULES)
     await ports.tamper(damaged.digest)
 
     with pytest.raises(CorruptContent, match=damaged.digest):
@@ -116,11 +116,11 @@ async def test_missing_content_raises_corrupt_content(ports: Ports) -> None:
 
 async def test_content_referenced_by_a_commit_survives_collection(ports: Ports) -> None:
     await store_and_read(ports, LARGE)
-    run = await start(ports, "run_1")
-    await say(ports, "new", max_versions=1)
-    await say(ports, "newer", max_versions=1)
+    run = await start_run(ports, "run_1")
+    await put_text(ports, "new", max_versions=1)
+    await put_text(ports, "newer", max_versions=1)
 
     await ports.upkeep.collect(NOW * 2, grace_ms=0, event_retention_ms=0)
 
-    assert await texts(ports, AGENT) == {"SOUL.md": "newer"}
-    assert await texts(ports, run.snapshot[0]) == {"SOUL.md": LARGE.decode()}
+    assert await read_texts(ports, AGENT) == {"SOUL.md": "newer"}
+    assert await read_texts(ports, run.snapshot[0]) == {"SOUL.md": LARGE.decode()}

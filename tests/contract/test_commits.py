@@ -9,18 +9,18 @@ from tests.support.commits import (
     ACME,
     AGENT,
     DEFAULTS,
+    FOREIGN_AGENT,
     NOW,
     RULES,
     SOUL,
-    STRANGER,
     TEMPLATE,
-    applied,
-    attempt,
+    assert_applied,
     commit,
-    log,
-    numbers,
-    say,
-    texts,
+    list_events,
+    put_text,
+    read_texts,
+    try_write,
+    version_numbers,
     write,
 )
 from tests.support.contract_stores import Ports
@@ -50,8 +50,8 @@ async def test_every_commit_has_its_outcome_in_order(ports: Ports) -> None:
     )
 
     assert [type(answer) for answer in answers] == [Applied, ExpectationFailed, Applied, Applied]
-    assert [head.path for head in applied(answers[3]).heads] == [SOUL, RULES]
-    assert [head.version for head in applied(answers[3]).heads] == [2, 2]
+    assert [head.path for head in assert_applied(answers[3]).heads] == [SOUL, RULES]
+    assert [head.version for head in assert_applied(answers[3]).heads] == [2, 2]
     assert await ports.trees.commit([]) == ()
 
 
@@ -67,11 +67,11 @@ async def test_later_commits_of_a_call_see_earlier_ones(ports: Ports) -> None:
     )
 
     assert [type(answer) for answer in answers] == [Applied, ExpectationFailed, Applied]
-    assert await texts(ports, AGENT) == {"SOUL.md": "two"}
+    assert await read_texts(ports, AGENT) == {"SOUL.md": "two"}
 
 
 async def test_a_refused_commit_changes_nothing_in_any_scope(ports: Ports) -> None:
-    await say(ports, "mine", AGENT)
+    await put_text(ports, "mine", AGENT)
     key = IdempotencyKey(ACME, "PUT", "k")
     assert await ports.idempotency.claim(key, "f", NOW, NOW) == Claimed()
     writes = [await write(ports, "new", scope) for scope in (AGENT, TEMPLATE, DEFAULTS)]
@@ -89,22 +89,22 @@ async def test_a_refused_commit_changes_nothing_in_any_scope(ports: Ports) -> No
 
     assert answer == ExpectationFailed(Expect(DEFAULTS, SOUL, live=True), None)
     assert await ports.trees.revisions([AGENT, TEMPLATE, DEFAULTS]) == (1, 0, 0)
-    assert await texts(ports, AGENT) == {"SOUL.md": "mine"}
+    assert await read_texts(ports, AGENT) == {"SOUL.md": "mine"}
     assert await ports.records.get(ACME, RecordType.AGENT, ["marco"]) == (None,)
     assert await ports.records.audit(ACME) == ()
-    assert [event.payload["version"] for event in await log(ports)] == [1]
+    assert [event.payload["version"] for event in await list_events(ports)] == [1]
     assert await ports.idempotency.claim(key, "f", NOW, NOW) == InProgress()
 
 
 async def test_a_commit_over_several_scopes_is_applied_to_all_of_them(ports: Ports) -> None:
-    await say(ports, "old", TEMPLATE)
+    await put_text(ports, "old", TEMPLATE)
     scopes = (AGENT, TEMPLATE, DEFAULTS)
 
     [answer] = await ports.trees.commit(
         [commit(*[await write(ports, "new", scope) for scope in scopes])]
     )
 
-    assert [(head.version, head.revision) for head in applied(answer).heads] == [
+    assert [(head.version, head.revision) for head in assert_applied(answer).heads] == [
         (1, 1),
         (2, 2),
         (1, 1),
@@ -138,25 +138,25 @@ HOLDS = {
 async def test_a_commit_is_applied_if_its_expectations_hold(ports: Ports) -> None:
     for n, ((state, version, live), holds) in enumerate(HOLDS.items()):
         scope = Scope(ACME, ScopeKind.AGENT, f"agent-{n}")
-        current = await say(ports, "text", scope) if state else None
-        current = await say(ports, None, scope) if state == GONE else current
+        current = await put_text(ports, "text", scope) if state else None
+        current = await put_text(ports, None, scope) if state == GONE else current
         expect = Expect(scope, SOUL, version, live)
 
-        outcome = await attempt(ports, "new", scope, RULES, expects=(expect,))
+        outcome = await try_write(ports, "new", scope, RULES, expects=(expect,))
 
         if holds:
             assert isinstance(outcome, Applied), (state, expect)
         else:
             assert outcome == ExpectationFailed(expect, current)
-            assert await texts(ports, scope, prefix="GUARD") == {}
+            assert await read_texts(ports, scope, prefix="GUARD") == {}
 
 
 async def test_an_expectation_may_concern_a_scope_that_is_not_written(ports: Ports) -> None:
-    before = await say(ports, "beneath", TEMPLATE)
+    before = await put_text(ports, "beneath", TEMPLATE)
     expect = Expect(TEMPLATE, SOUL, before.version)
-    after = await say(ports, "moved", TEMPLATE)
+    after = await put_text(ports, "moved", TEMPLATE)
 
-    assert await attempt(ports, "mine", expects=(expect,)) == ExpectationFailed(expect, after)
+    assert await try_write(ports, "mine", expects=(expect,)) == ExpectationFailed(expect, after)
 
 
 async def test_a_commit_is_refused_if_its_collection_revisions_have_changed(ports: Ports) -> None:
@@ -166,36 +166,36 @@ async def test_a_commit_is_refused_if_its_collection_revisions_have_changed(port
         CollectionRevision(ACME, RecordType.POLICY, 1),
     )
 
-    assert isinstance(await attempt(ports, "one", collection_revisions=(old,)), Applied)
+    assert isinstance(await try_write(ports, "one", collection_revisions=(old,)), Applied)
     await ports.trees.commit([commit(changes=(policy,))])
 
-    assert await attempt(ports, "two", collection_revisions=(old,)) == ExpectationFailed(old)
-    assert isinstance(await attempt(ports, "two", collection_revisions=(new,)), Applied)
+    assert await try_write(ports, "two", collection_revisions=(old,)) == ExpectationFailed(old)
+    assert isinstance(await try_write(ports, "two", collection_revisions=(new,)), Applied)
     assert isinstance(
-        await attempt(
+        await try_write(
             ports, "x", collection_revisions=(CollectionRevision("globex", RecordType.KEY, 0),)
         ),
         Applied,
     )
-    assert await numbers(ports) == [3, 2, 1]
+    assert await version_numbers(ports) == [3, 2, 1]
 
 
 async def test_a_commit_raises_each_written_scope_by_one_revision(ports: Ports) -> None:
     paths = [Path(f"{n}.md") for n in range(5)]
-    await say(ports, "before")
+    await put_text(ports, "before")
 
     [answer] = await ports.trees.commit(
         [commit(*[await write(ports, "text", path=path) for path in paths])]
     )
 
-    assert {head.revision for head in applied(answer).heads} == {2}
+    assert {head.revision for head in assert_applied(answer).heads} == {2}
     assert await ports.trees.revisions([AGENT, TEMPLATE]) == (2, 0)
 
 
 async def test_a_tombstone_is_a_version_and_a_recreated_path_continues_the_count(
     ports: Ports,
 ) -> None:
-    heads = [await say(ports, text) for text in ("one", None, "three", None, "five")]
+    heads = [await put_text(ports, text) for text in ("one", None, "three", None, "five")]
 
     assert [head.version for head in heads] == [1, 2, 3, 4, 5]
     assert [head.revision for head in heads] == [1, 2, 3, 4, 5]
@@ -203,22 +203,25 @@ async def test_a_tombstone_is_a_version_and_a_recreated_path_continues_the_count
 
 
 async def test_deleting_an_absent_path_changes_nothing(ports: Ports) -> None:
-    await say(ports, "strict", path=RULES)
-    deleted = await say(ports, None, path=RULES)
+    await put_text(ports, "strict", path=RULES)
+    deleted = await put_text(ports, None, path=RULES)
 
-    absent = await say(ports, None, path=SOUL, at=NOW + 9)
-    again = await say(ports, None, path=RULES, at=NOW + 9)
+    absent = await put_text(ports, None, path=SOUL, at=NOW + 9)
+    again = await put_text(ports, None, path=RULES, at=NOW + 9)
 
     assert absent == Head(SOUL, 0, 2, NOW + 9, None)
     assert again == deleted
     assert await ports.trees.revisions([AGENT]) == (2,)
-    assert (await numbers(ports, path=SOUL), await numbers(ports, path=RULES)) == ([], [2, 1])
-    assert len(await log(ports)) == 2
+    assert (await version_numbers(ports, path=SOUL), await version_numbers(ports, path=RULES)) == (
+        [],
+        [2, 1],
+    )
+    assert len(await list_events(ports)) == 2
 
 
 async def test_deleting_from_a_missing_scope_does_not_create_it(ports: Ports) -> None:
-    assert await say(ports, None, STRANGER) == Head(SOUL, 0, 0, NOW, None)
-    assert await ports.trees.revisions([STRANGER]) == (0,)
+    assert await put_text(ports, None, FOREIGN_AGENT) == Head(SOUL, 0, 0, NOW, None)
+    assert await ports.trees.revisions([FOREIGN_AGENT]) == (0,)
 
 
 async def test_an_empty_commit_is_applied_and_changes_nothing(ports: Ports) -> None:
@@ -231,21 +234,21 @@ async def test_an_empty_commit_is_applied_and_changes_nothing(ports: Ports) -> N
 
 
 async def test_putting_the_same_content_again_is_a_new_version(ports: Ports) -> None:
-    assert [(await say(ports, "same")).version for _ in range(3)] == [1, 2, 3]
+    assert [(await put_text(ports, "same")).version for _ in range(3)] == [1, 2, 3]
 
 
 async def test_when_the_store_raises_no_commit_of_the_call_is_applied(ports: Ports) -> None:
     good = commit(await write(ports, "good"))
     unserializable = RecordChange(ACME, RecordType.AGENT, "marco", {"name": object()})
     bad = commit(await write(ports, "bad"), changes=(unserializable,))
-    others = asyncio.gather(*[attempt(ports, "other", TEMPLATE) for _ in range(4)])
+    others = asyncio.gather(*[try_write(ports, "other", TEMPLATE) for _ in range(4)])
 
     with pytest.raises(Exception, match=r".+"):
         await ports.trees.commit([good, bad])
 
     assert await ports.trees.revisions([AGENT]) == (0,)
     assert [type(outcome) for outcome in await others] == [Applied] * 4
-    assert isinstance(await attempt(ports, "after"), Applied)
+    assert isinstance(await try_write(ports, "after"), Applied)
 
 
 async def test_a_commit_can_fail_on_a_quota_after_its_expectations_held(ports: Ports) -> None:

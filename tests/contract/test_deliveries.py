@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.support.commits import ACME, GLOBEX, NOW, say
+from tests.support.commits import ACME, GLOBEX, NOW, put_text
 from tests.support.contract_stores import Ports
 
 from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, PostResult
@@ -30,7 +30,7 @@ def delivery(id: str, **changed: Any) -> Delivery:
 
 async def enqueue(ports: Ports, *deliveries: Delivery) -> None:
     """Enqueue the deliveries and advance the cursor."""
-    await say(ports, "something happened")
+    await put_text(ports, "something happened")
     cursor = await ports.deliveries.cursor()
     assert await ports.deliveries.enqueue(cursor, await ports.events.latest_cursor(), deliveries)
 
@@ -67,7 +67,7 @@ async def test_an_enqueue_with_an_old_cursor_adds_nothing(ports: Ports) -> None:
 
 
 async def test_of_many_enqueues_of_the_same_events_one_succeeds(ports: Ports) -> None:
-    await say(ports, "something happened")
+    await put_text(ports, "something happened")
     cursor = await ports.events.latest_cursor()
 
     answers = await asyncio.gather(

@@ -10,18 +10,18 @@ from msgspec.structs import replace
 from tests.support.commits import (
     ACME,
     AGENT,
+    FOREIGN_AGENT,
     GLOBEX,
     NOW,
     RULES,
     SOUL,
-    STRANGER,
     TEMPLATE,
-    attempt,
     commit,
-    log,
-    run,
-    say,
-    start,
+    list_events,
+    new_run,
+    put_text,
+    start_run,
+    try_write,
     write,
 )
 from tests.support.contract_stores import Ports
@@ -61,8 +61,8 @@ async def test_an_empty_log_has_a_latest_cursor_and_no_events(ports: Ports) -> N
 
 
 async def test_every_write_emits_an_event_without_content(ports: Ports) -> None:
-    await say(ports, "kind", at=NOW)
-    await say(ports, None, at=NOW + 1)
+    await put_text(ports, "kind", at=NOW)
+    await put_text(ports, None, at=NOW + 1)
 
     put, deleted = await ports.events.read_after(None)
 
@@ -89,14 +89,14 @@ async def test_a_commit_emits_an_event_for_each_write_in_order(ports: Ports) -> 
 
 
 async def test_a_refused_commit_emits_no_event(ports: Ports) -> None:
-    await attempt(ports, "kind", expects=(Expect(AGENT, SOUL, 3),))
+    await try_write(ports, "kind", expects=(Expect(AGENT, SOUL, 3),))
 
     assert await ports.events.read_after(None) == ()
 
 
 async def test_the_log_can_be_read_after_any_cursor(ports: Ports) -> None:
     for n in range(10):
-        await say(ports, f"text {n}")
+        await put_text(ports, f"text {n}")
 
     events = await ports.events.read_after(None)
 
@@ -110,17 +110,17 @@ async def test_the_log_can_be_read_after_any_cursor(ports: Ports) -> None:
 async def test_the_latest_cursor_is_between_existing_and_later_events(
     ports: Ports,
 ) -> None:
-    await say(ports, "before")
+    await put_text(ports, "before")
     end = await ports.events.latest_cursor()
     assert await ports.events.read_after(end) == ()
 
-    await say(ports, "after")
+    await put_text(ports, "after")
 
     assert [event.payload["version"] for event in await ports.events.read_after(end)] == [2]
 
 
 async def test_an_invalid_cursor_is_refused(ports: Ports) -> None:
-    await say(ports, "text")
+    await put_text(ports, "text")
 
     for text in ("", "x", "-1", "1 ", " 1", "1.2.3", "٣", "1e3", "0x1", "None", "9" * 400, "1\n"):
         for event_filter in (None, EventFilter(ACME)):
@@ -135,7 +135,7 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
     ({"scopes": frozenset({AGENT})}, ["started", "one", "two", "ended"]),
     ({"scopes": frozenset({AGENT, TEMPLATE})}, ["started", "one", "two", "shared", "ended"]),
     ({"scopes": frozenset({Scope(ACME, ScopeKind.AGENT, "no-agent")})}, []),
-    ({"scopes": frozenset({STRANGER})}, []),
+    ({"scopes": frozenset({FOREIGN_AGENT})}, []),
     ({"run": "run_1"}, ["started", "two", "ended"]),
     ({"run": "run_2"}, []),
     ({"tenant": GLOBEX, "run": "run_1"}, []),
@@ -152,11 +152,11 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
 
 
 async def test_a_filter_returns_exactly_the_matching_events(ports: Ports) -> None:
-    started = await start(ports, "run_1")
-    await say(ports, "one")
-    await say(ports, "two", run="run_1")
-    await say(ports, "foreign", STRANGER)
-    await say(ports, "shared", TEMPLATE)
+    started = await start_run(ports, "run_1")
+    await put_text(ports, "one")
+    await put_text(ports, "two", run="run_1")
+    await put_text(ports, "foreign", FOREIGN_AGENT)
+    await put_text(ports, "shared", TEMPLATE)
     await ports.runs.update(replace(started, status=RunStatus.COMPLETED, ended_at=NOW), started)
     events = await ports.events.read_after(None)
     labels = ["started", "one", "two", "foreign", "shared", "ended"]
@@ -164,7 +164,7 @@ async def test_a_filter_returns_exactly_the_matching_events(ports: Ports) -> Non
 
     for fields, expected in FILTERS:
         event_filter = EventFilter(**{"tenant": ACME, **fields})
-        assert [names[event.cursor] for event in await log(ports, **fields)] == expected
+        assert [names[event.cursor] for event in await list_events(ports, **fields)] == expected
         assert [
             names[event.cursor] for event in await read_pages(ports, None, event_filter, 1)
         ] == expected
@@ -172,7 +172,7 @@ async def test_a_filter_returns_exactly_the_matching_events(ports: Ports) -> Non
 
 
 async def test_each_run_numbers_its_own_events_without_gaps(ports: Ports) -> None:
-    await ports.runs.start([(run("run_1"), [AGENT]), (run("run_2"), [AGENT])])
+    await ports.runs.start([(new_run("run_1"), [AGENT]), (new_run("run_2"), [AGENT])])
 
     async def writer(name: str, path: Path) -> None:
         for n in range(10):
@@ -181,27 +181,27 @@ async def test_each_run_numbers_its_own_events_without_gaps(ports: Ports) -> Non
 
     await asyncio.gather(
         *[writer(f"run_{1 + n % 2}", Path(f"{n}.md")) for n in range(4)],
-        *[say(ports, f"outside a run {n}") for n in range(10)],
+        *[put_text(ports, f"outside a run {n}") for n in range(10)],
     )
 
     for name in ("run_1", "run_2"):
-        events = await log(ports, run=name)
+        events = await list_events(ports, run=name)
         assert [event.sequence for event in events] == list(range(1, 42))
 
 
 async def test_a_write_for_a_missing_run_has_no_sequence_number(
     ports: Ports,
 ) -> None:
-    await ports.runs.start([(run("run_1", STRANGER), [STRANGER])])
+    await ports.runs.start([(new_run("run_1", FOREIGN_AGENT), [FOREIGN_AGENT])])
 
-    await say(ports, "text", run="run_1")
-    await say(ports, "text", path=RULES, run="run_9")
+    await put_text(ports, "text", run="run_1")
+    await put_text(ports, "text", path=RULES, run="run_9")
 
-    assert [(event.run, event.sequence) for event in await log(ports)] == [
+    assert [(event.run, event.sequence) for event in await list_events(ports)] == [
         ("run_1", None),
         ("run_9", None),
     ]
-    theirs = await log(ports, tenant=GLOBEX)
+    theirs = await list_events(ports, tenant=GLOBEX)
     assert [(event.type, event.sequence) for event in theirs] == [(RUN_STARTED, 1)]
 
 
@@ -250,7 +250,7 @@ async def test_waiters_are_woken_by_a_write(ports: Ports) -> None:
 
     async with asyncio.timeout(30):
         while not all(waiter.done() for waiter in waiters):
-            await say(ports, "wake up")
+            await put_text(ports, "wake up")
             await asyncio.wait(waiters, timeout=0.1)
 
     assert [waiter.result() for waiter in waiters] == [True, True, True]
@@ -285,7 +285,7 @@ async def test_cancelling_a_waiter_leaves_the_others_waiting(ports: Ports) -> No
 
     async with asyncio.timeout(30):
         while not patient.done():
-            await say(ports, "wake up")
+            await put_text(ports, "wake up")
             await asyncio.wait([patient], timeout=0.1)
 
     assert (cancelled.cancelled(), patient.result()) == (True, True)

@@ -13,10 +13,10 @@ from tests.support.commits import (
     NOW,
     RULES,
     SOUL,
-    applied,
-    attempt,
+    assert_applied,
     commit,
-    say,
+    put_text,
+    try_write,
     write,
 )
 from tests.support.contract_stores import Ports
@@ -72,7 +72,7 @@ async def test_another_fingerprint_with_the_same_key_is_a_mismatch_in_any_state(
     await claim(ports)
     assert await claim(ports, fingerprint="g") == KeyMismatch()
     assert await claim(ports, fingerprint="g", stale=NOW + 1) == KeyMismatch()
-    await say(ports, "kind", idempotency_key=KEY)
+    await put_text(ports, "kind", idempotency_key=KEY)
     assert await claim(ports, fingerprint="g") == KeyMismatch()
     await ports.idempotency.complete(KEY, ANSWER)
     assert await claim(ports, fingerprint="g") == KeyMismatch()
@@ -116,13 +116,13 @@ async def test_of_many_takeovers_of_an_old_claim_exactly_one_succeeds(ports: Por
 
 
 async def test_a_commit_records_its_versions_with_the_key(ports: Ports) -> None:
-    await say(ports, "before")
+    await put_text(ports, "before")
     await claim(ports)
     writes = [await write(ports, "kind"), await write(ports, "strict", path=RULES)]
 
     [outcome] = await ports.trees.commit([commit(*writes, idempotency_key=KEY)])
 
-    assert [head.version for head in applied(outcome).heads] == [2, 1]
+    assert [head.version for head in assert_applied(outcome).heads] == [2, 1]
     assert await claim(ports) == Committed((2, 1))
 
 
@@ -135,7 +135,7 @@ async def test_a_commit_without_writes_is_recorded_with_the_key(ports: Ports) ->
 
 async def test_a_committed_key_survives_age_and_release(ports: Ports) -> None:
     await claim(ports)
-    await say(ports, "kind", idempotency_key=KEY)
+    await put_text(ports, "kind", idempotency_key=KEY)
 
     await ports.idempotency.release(KEY)
 
@@ -144,7 +144,7 @@ async def test_a_committed_key_survives_age_and_release(ports: Ports) -> None:
 
 async def test_a_committed_key_can_be_completed(ports: Ports) -> None:
     await claim(ports)
-    await say(ports, "kind", idempotency_key=KEY)
+    await put_text(ports, "kind", idempotency_key=KEY)
     await ports.idempotency.complete(KEY, ANSWER)
 
     assert await claim(ports) == Completed(ANSWER)
@@ -152,7 +152,7 @@ async def test_a_committed_key_can_be_completed(ports: Ports) -> None:
 
 async def test_a_refused_commit_records_nothing_with_the_key(ports: Ports) -> None:
     await claim(ports)
-    await attempt(ports, "kind", idempotency_key=KEY, expects=(Expect(AGENT, SOUL, 5),))
+    await try_write(ports, "kind", idempotency_key=KEY, expects=(Expect(AGENT, SOUL, 5),))
 
     assert await claim(ports) == InProgress()
 
@@ -162,7 +162,7 @@ async def test_a_commit_records_only_its_own_key(ports: Ports) -> None:
     for key in (KEY, *others):
         await claim(ports, key)
 
-    await say(ports, "kind", idempotency_key=KEY)
+    await put_text(ports, "kind", idempotency_key=KEY)
 
     assert [await claim(ports, key) for key in others] == [InProgress()] * 3
 

@@ -14,17 +14,17 @@ from tests.support.commits import (
     AGENT,
     TEMPLATE,
     commit,
-    numbers,
-    say,
-    start,
-    texts,
+    put_text,
+    read_texts,
+    start_run,
+    version_numbers,
 )
-from tests.support.contract_stores import STORES, Place, Ports
+from tests.support.contract_stores import STORES, Ports, StoreLocation
 from tests.support.populated_store import (
     LARGE,
     Rows,
-    live_in,
-    portrait,
+    populate,
+    read_everything,
     rows,
 )
 
@@ -41,7 +41,9 @@ def other_store(
     request: pytest.FixtureRequest, tmp_path: File
 ) -> AbstractAsyncContextManager[Ports]:
     """A second, empty store of the same kind or another."""
-    place = Place(tmp_path / "other", lambda: str(request.getfixturevalue("empty_postgres_url")))
+    place = StoreLocation(
+        tmp_path / "other", lambda: str(request.getfixturevalue("empty_postgres_url"))
+    )
     return STORES[request.param](place)
 
 
@@ -56,7 +58,7 @@ async def test_a_healthy_store_answers_ping(ports: Ports) -> None:
 
 
 async def test_every_table_is_read_in_batches_in_key_order(ports: Ports) -> None:
-    await live_in(ports)
+    await populate(ports)
 
     async with ports.upkeep.snapshot() as view:
         for table, columns in COLUMNS.items():
@@ -71,33 +73,33 @@ async def test_every_table_is_read_in_batches_in_key_order(ports: Ports) -> None
 
 
 async def test_a_snapshot_is_unaffected_by_concurrent_writes(ports: Ports) -> None:
-    await live_in(ports)
+    await populate(ports)
     before = await rows(ports)
 
     async with ports.upkeep.snapshot() as view:
         first = [row async for batch in view.rows("scope") for row in batch]
-        await asyncio.gather(*[say(ports, f"new {n}") for n in range(8)])
-        await start(ports, "run_2")
+        await asyncio.gather(*[put_text(ports, f"new {n}") for n in range(8)])
+        await start_run(ports, "run_2")
         after = {table: [r async for batch in view.rows(table) for r in batch] for table in TABLES}
 
     assert [tuple(row) for row in first] == [tuple(row) for row in before["scope"]]
     for table in TABLES.keys() - {"counter"}:  # a counter may be ahead of the rows
         assert [tuple(r) for r in after[table]] == [tuple(r) for r in before[table]]
-    assert (await numbers(ports))[0] == 13
+    assert (await version_numbers(ports))[0] == 13
 
 
 async def test_a_store_can_be_loaded_into_another(
     ports: Ports, other_store: AbstractAsyncContextManager[Ports]
 ) -> None:
-    await live_in(ports)
-    expected, tables = await portrait(ports), await rows(ports)
+    await populate(ports)
+    expected, tables = await read_everything(ports), await rows(ports)
     contents = await ports.blobs.put([LARGE.encode()])
 
     async with other_store as new:
         assert await new.blobs.put([LARGE.encode()]) == contents
         await new.upkeep.load(batches(tables))
 
-        assert await portrait(new) == expected
+        assert await read_everything(new) == expected
         assert isinstance(expected[-2][0], Completed)
         assert isinstance(expected[-2][1], Committed)
 
@@ -105,7 +107,7 @@ async def test_a_store_can_be_loaded_into_another(
 async def test_a_loaded_store_continues_its_counters(
     ports: Ports, other_store: AbstractAsyncContextManager[Ports]
 ) -> None:
-    await live_in(ports)
+    await populate(ports)
     tables = await rows(ports)
 
     async with other_store as new:
@@ -114,15 +116,15 @@ async def test_a_loaded_store_continues_its_counters(
         before = await new.events.read_after(None)
         audit, revision = await new.records.audit(ACME), await new.records.revision()
 
-        head = await say(new, "after the move")
-        other = await say(new, "elsewhere", replace(AGENT, name="new"))
+        head = await put_text(new, "after the move")
+        other = await put_text(new, "elsewhere", replace(AGENT, name="new"))
         await new.trees.commit(
             [commit(changes=(RecordChange(ACME, RecordType.PERSON, "bob", {}),))]
         )
 
         assert (head.version, head.revision, other.version) == (6, 7, 1)
-        assert await texts(new, TEMPLATE) == {"SOUL.md": "text 3"}
-        assert (await texts(new, AGENT))["SOUL.md"] == "after the move"
+        assert await read_texts(new, TEMPLATE) == {"SOUL.md": "text 3"}
+        assert (await read_texts(new, AGENT))["SOUL.md"] == "after the move"
         later = await new.events.read_after(before[-1].cursor)
         assert [event.payload for event in later] == [
             {"path": "SOUL.md", "version": 6},
@@ -132,25 +134,25 @@ async def test_a_loaded_store_continues_its_counters(
         assert not {event.id for event in later} & {event.id for event in before}
         assert (await new.records.audit(ACME))[0].id > audit[0].id
         assert await new.records.revision() > revision
-        await say(new, "in the run", run="run_1")
+        await put_text(new, "in the run", run="run_1")
         sequences = [event.sequence for event in await new.events.read_after(None) if event.run]
         assert sequences == [1, 2, 3]
 
 
 async def test_loading_into_a_store_with_data_is_refused(ports: Ports) -> None:
-    await say(ports, "mine")
+    await put_text(ports, "mine")
     tables = await rows(ports)
 
     with pytest.raises(StoreNotEmpty):
         await ports.upkeep.load(batches(tables))
 
-    assert await texts(ports, AGENT) == {"SOUL.md": "mine"}
+    assert await read_texts(ports, AGENT) == {"SOUL.md": "mine"}
 
 
 async def test_a_load_that_fails_leaves_the_store_empty(
     ports: Ports, other_store: AbstractAsyncContextManager[Ports]
 ) -> None:
-    await live_in(ports)
+    await populate(ports)
     tables = await rows(ports)
 
     async def torn() -> AsyncIterator[tuple[str, Rows]]:
@@ -164,7 +166,7 @@ async def test_a_load_that_fails_leaves_the_store_empty(
             await new.upkeep.load(torn())
 
         assert await new.trees.revisions([AGENT]) == (0,)
-        assert (await say(new, "still empty")).version == 1
+        assert (await put_text(new, "still empty")).version == 1
 
 
 async def test_a_store_lists_its_applied_migrations(ports: Ports) -> None:

@@ -6,7 +6,16 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.support.commits import AGENT, DEFAULTS, TEMPLATE, attempt, commit, say, texts, write
+from tests.support.commits import (
+    AGENT,
+    DEFAULTS,
+    TEMPLATE,
+    commit,
+    put_text,
+    read_texts,
+    try_write,
+    write,
+)
 from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path
@@ -29,7 +38,7 @@ STACK = (AGENT, TEMPLATE, DEFAULTS)
 
 async def put(ports: Ports, path: str) -> Outcome:
     new_path = Path(path)
-    return await attempt(ports, "x", path=new_path, path_checks=(PathFree(new_path, STACK),))
+    return await try_write(ports, "x", path=new_path, path_checks=(PathFree(new_path, STACK),))
 
 
 def occupied(path: str, existing: str) -> PathOccupied:
@@ -52,36 +61,36 @@ async def test_no_file_becomes_a_directory_nor_the_reverse(
     ports: Ports, scope: object, existing: str, requested: str
 ) -> None:
     target = STACK[STACK.index(scope)]
-    await say(ports, "first", target, Path(existing))
+    await put_text(ports, "first", target, Path(existing))
 
     assert await put(ports, requested) == occupied(requested, existing)
 
-    assert Path(requested).text not in await texts(ports, AGENT)
-    await say(ports, None, target, Path(existing))
+    assert Path(requested).text not in await read_texts(ports, AGENT)
+    await put_text(ports, None, target, Path(existing))
     assert isinstance(await put(ports, requested), Applied)
 
 
 async def test_names_with_a_common_prefix_do_not_conflict(ports: Ports) -> None:
     for path in ("a.md", "a-b", "ab", "a0", "b/a", "b/ac/d"):
-        await say(ports, "x", TEMPLATE, Path(path))
+        await put_text(ports, "x", TEMPLATE, Path(path))
     for path in ("a", "b/ab", "b/a.md"):
         assert isinstance(await put(ports, path), Applied)
 
 
 async def test_an_existing_file_can_change_despite_a_conflict_below(ports: Ports) -> None:
-    await say(ports, "x", path=Path("a"))
-    await say(ports, "x", TEMPLATE, Path("a/b"))
-    await say(ports, "x", DEFAULTS, Path("a/b"))
+    await put_text(ports, "x", path=Path("a"))
+    await put_text(ports, "x", TEMPLATE, Path("a/b"))
+    await put_text(ports, "x", DEFAULTS, Path("a/b"))
 
     assert isinstance(await put(ports, "a"), Applied)
-    await say(ports, None, path=Path("a"))
+    await put_text(ports, None, path=Path("a"))
     assert await put(ports, "a") == occupied("a", "a/b")
 
 
 async def test_later_commits_of_a_call_see_paths_taken_and_freed_by_earlier_ones(
     ports: Ports,
 ) -> None:
-    await say(ports, "x", path=Path("c/d"))
+    await put_text(ports, "x", path=Path("c/d"))
     paths = ("a/b/c", "a", "a/b", "a/b/c/d", "a/e", "c")
     commits = [
         commit(await write(ports, "x", path=Path(p)), path_checks=(PathFree(Path(p), STACK),))
@@ -98,20 +107,20 @@ async def test_later_commits_of_a_call_see_paths_taken_and_freed_by_earlier_ones
     )
     assert outcomes[5] == occupied("c", "c/d")
     assert [type(outcomes[n]) for n in (0, 4, 6, 7)] == [Applied] * 4
-    assert set(await texts(ports, AGENT)) == {"a/b/c", "a/e", "c"}
+    assert set(await read_texts(ports, AGENT)) == {"a/b/c", "a/e", "c"}
 
 
 async def test_a_path_conflict_is_reported_after_failed_expectations_and_before_quotas(
     ports: Ports,
 ) -> None:
-    await say(ports, "x", path=Path("a"))
+    await put_text(ports, "x", path=Path("a"))
     path = Path("a/b")
     path_check = PathFree(path, STACK)
     stale, quota = CollectionRevision(AGENT.tenant, RecordType.AGENT, 9), Quota(AGENT, 1)
     expectation = Expect(AGENT, path, version=3)
 
     async def refusal(**fields: Any) -> Outcome:
-        return await attempt(ports, "x", path=path, quotas=(quota,), **fields)
+        return await try_write(ports, "x", path=path, quotas=(quota,), **fields)
 
     assert isinstance(await refusal(), QuotaExceeded)
     assert await refusal(path_checks=(path_check,)) == PathOccupied(path_check, Path("a"))

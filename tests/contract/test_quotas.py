@@ -10,10 +10,10 @@ from tests.support.commits import (
     RULES,
     SOUL,
     TEMPLATE,
-    attempt,
     commit,
-    say,
-    texts,
+    put_text,
+    read_texts,
+    try_write,
     write,
 )
 from tests.support.contract_stores import Ports
@@ -28,66 +28,68 @@ async def test_a_file_beyond_the_limit_is_refused_with_the_resulting_totals(
     ports: Ports,
 ) -> None:
     quota = Quota(AGENT, max_files=1)
-    await say(ports, "one", quotas=(quota,))
+    await put_text(ports, "one", quotas=(quota,))
 
-    outcome = await attempt(ports, "three", path=RULES, quotas=(quota,))
+    outcome = await try_write(ports, "three", path=RULES, quotas=(quota,))
 
     assert outcome == QuotaExceeded(quota, files=2, size=8)
-    assert await texts(ports, AGENT) == {"SOUL.md": "one"}
+    assert await read_texts(ports, AGENT) == {"SOUL.md": "one"}
 
 
 async def test_at_the_limit_files_can_be_replaced_deleted_and_exchanged(ports: Ports) -> None:
     quota = Quota(AGENT, max_files=1)
-    await say(ports, "one", quotas=(quota,))
+    await put_text(ports, "one", quotas=(quota,))
 
-    await say(ports, "a longer one", quotas=(quota,))
+    await put_text(ports, "a longer one", quotas=(quota,))
     exchange = commit(
         await write(ports, "new", path=RULES), await write(ports, None), quotas=(quota,)
     )
     assert isinstance((await ports.trees.commit([exchange]))[0], Applied)
-    await say(ports, None, path=RULES, quotas=(quota,))
-    await say(ports, "space again", quotas=(quota,))
+    await put_text(ports, None, path=RULES, quotas=(quota,))
+    await put_text(ports, "space again", quotas=(quota,))
 
-    assert await texts(ports, AGENT) == {"SOUL.md": "space again"}
+    assert await read_texts(ports, AGENT) == {"SOUL.md": "space again"}
 
 
 async def test_a_tombstone_does_not_count_and_recreating_its_path_does(ports: Ports) -> None:
     quota = Quota(AGENT, max_files=1)
-    await say(ports, "one", path=SOUL)
-    await say(ports, None, path=SOUL)
-    await say(ports, "two", path=RULES, quotas=(quota,))
+    await put_text(ports, "one", path=SOUL)
+    await put_text(ports, None, path=SOUL)
+    await put_text(ports, "two", path=RULES, quotas=(quota,))
 
-    assert await attempt(ports, "back", path=SOUL, quotas=(quota,)) == QuotaExceeded(quota, 2, 7)
+    assert await try_write(ports, "back", path=SOUL, quotas=(quota,)) == QuotaExceeded(quota, 2, 7)
 
 
 async def test_files_over_a_lowered_limit_can_still_change(ports: Ports) -> None:
     for path in ("a", "b", "c"):
-        await say(ports, "12345", path=Path(path))
+        await put_text(ports, "12345", path=Path(path))
     lowered = Quota(AGENT, max_files=1, max_bytes=4)
 
-    await say(ports, "12345", path=Path("a"), quotas=(lowered,))
-    await say(ports, "1", path=Path("a"), quotas=(lowered,))
-    await say(ports, None, path=Path("b"), quotas=(lowered,))
+    await put_text(ports, "12345", path=Path("a"), quotas=(lowered,))
+    await put_text(ports, "1", path=Path("a"), quotas=(lowered,))
+    await put_text(ports, None, path=Path("b"), quotas=(lowered,))
 
-    assert await attempt(ports, "", path=Path("d"), quotas=(lowered,)) == QuotaExceeded(
+    assert await try_write(ports, "", path=Path("d"), quotas=(lowered,)) == QuotaExceeded(
         lowered, 3, 6
     )
-    assert await attempt(ports, "12", path=Path("a"), quotas=(lowered,)) == QuotaExceeded(
+    assert await try_write(ports, "12", path=Path("a"), quotas=(lowered,)) == QuotaExceeded(
         lowered, 2, 7
     )
-    assert await texts(ports, AGENT) == {"a": "1", "c": "12345"}
+    assert await read_texts(ports, AGENT) == {"a": "1", "c": "12345"}
 
 
 async def test_bytes_are_counted_over_all_live_files(ports: Ports) -> None:
     quota = Quota(AGENT, max_files=10, max_bytes=10)
-    await say(ports, "12345", path=SOUL, quotas=(quota,))
-    await say(ports, "12345", path=RULES, quotas=(quota,))
+    await put_text(ports, "12345", path=SOUL, quotas=(quota,))
+    await put_text(ports, "12345", path=RULES, quotas=(quota,))
 
-    assert await attempt(ports, "123456", path=SOUL, quotas=(quota,)) == QuotaExceeded(quota, 2, 11)
-    await say(ports, None, path=RULES, quotas=(quota,))
-    await say(ports, "1234567890", path=SOUL, quotas=(quota,))
-    assert await attempt(ports, "1", path=RULES, quotas=(quota,)) == QuotaExceeded(quota, 2, 11)
-    assert isinstance(await attempt(ports, "", path=RULES, quotas=(quota,)), Applied)
+    assert await try_write(ports, "123456", path=SOUL, quotas=(quota,)) == QuotaExceeded(
+        quota, 2, 11
+    )
+    await put_text(ports, None, path=RULES, quotas=(quota,))
+    await put_text(ports, "1234567890", path=SOUL, quotas=(quota,))
+    assert await try_write(ports, "1", path=RULES, quotas=(quota,)) == QuotaExceeded(quota, 2, 11)
+    assert isinstance(await try_write(ports, "", path=RULES, quotas=(quota,)), Applied)
 
 
 async def test_a_quota_applies_to_its_own_scope_only(ports: Ports) -> None:
@@ -95,21 +97,21 @@ async def test_a_quota_applies_to_its_own_scope_only(ports: Ports) -> None:
     writes = [await write(ports, "text", path=path) for path in (SOUL, RULES)]
     shared = await write(ports, "text", TEMPLATE)
 
-    assert isinstance(await attempt(ports, "one", quotas=quotas), Applied)
+    assert isinstance(await try_write(ports, "one", quotas=quotas), Applied)
     [outcome] = await ports.trees.commit([commit(writes[0], shared, quotas=quotas)])
     assert outcome == QuotaExceeded(quotas[1], 1, 4)
     [outcome] = await ports.trees.commit([commit(*writes, quotas=quotas)])
     assert outcome == QuotaExceeded(quotas[0], 2, 8)
-    assert await texts(ports, TEMPLATE) == {}
-    assert await texts(ports, AGENT) == {"SOUL.md": "one"}
+    assert await read_texts(ports, TEMPLATE) == {}
+    assert await read_texts(ports, AGENT) == {"SOUL.md": "one"}
 
 
 async def test_of_two_writers_adding_the_last_file_one_is_refused(ports: Ports) -> None:
     quota = Quota(AGENT, max_files=1)
 
     outcomes = await asyncio.gather(
-        attempt(ports, "mine", path=SOUL, quotas=(quota,)),
-        attempt(ports, "mine", path=RULES, quotas=(quota,)),
+        try_write(ports, "mine", path=SOUL, quotas=(quota,)),
+        try_write(ports, "mine", path=RULES, quotas=(quota,)),
     )
 
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Applied", "QuotaExceeded"]
@@ -119,10 +121,10 @@ async def test_of_many_concurrent_writers_only_as_many_as_fit_are_applied(ports:
     quota = Quota(AGENT, max_files=5, max_bytes=18)
 
     outcomes = await asyncio.gather(
-        *[attempt(ports, "text", path=Path(f"{n}"), quotas=(quota,)) for n in range(16)]
+        *[try_write(ports, "text", path=Path(f"{n}"), quotas=(quota,)) for n in range(16)]
     )
 
     refused = [outcome for outcome in outcomes if isinstance(outcome, QuotaExceeded)]
     assert len(refused) == 12
     assert set(refused) == {QuotaExceeded(quota, 5, 20)}
-    assert len(await texts(ports, AGENT)) == 4
+    assert len(await read_texts(ports, AGENT)) == 4

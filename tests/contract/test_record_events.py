@@ -5,7 +5,18 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.support.commits import ACME, AGENT, GLOBEX, NOW, RULES, STRANGER, commit, log, run, write
+from tests.support.commits import (
+    ACME,
+    AGENT,
+    FOREIGN_AGENT,
+    GLOBEX,
+    NOW,
+    RULES,
+    commit,
+    list_events,
+    new_run,
+    write,
+)
 from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path
@@ -62,7 +73,9 @@ async def test_an_event_without_other_changes_is_emitted_and_not_audited(ports: 
         "b",
         "c",
     ]
-    assert [event.payload["approvalId"] for event in await log(ports, tenant=GLOBEX)] == ["c"]
+    assert [event.payload["approvalId"] for event in await list_events(ports, tenant=GLOBEX)] == [
+        "c"
+    ]
     assert await ports.records.audit(ACME) == ()
     assert await ports.records.revision() == 0
 
@@ -128,7 +141,9 @@ async def test_carried_events_follow_their_commits_writes_and_precede_the_next_c
 
 
 async def test_a_carried_event_is_numbered_in_its_run(ports: Ports) -> None:
-    await ports.runs.start([(run("run_1"), [AGENT]), (run("run_2", STRANGER), [STRANGER])])
+    await ports.runs.start(
+        [(new_run("run_1"), [AGENT]), (new_run("run_2", FOREIGN_AGENT), [FOREIGN_AGENT])]
+    )
 
     async def writer(n: int) -> None:
         for turn in range(5):
@@ -142,8 +157,8 @@ async def test_a_carried_event_is_numbered_in_its_run(ports: Ports) -> None:
     foreign = commit(events=(EventDraft(ACME, APPROVAL_ANSWERED, {}),), run="run_2")
     await ports.trees.commit([foreign])
 
-    events = await log(ports, run="run_1")
+    events = await list_events(ports, run="run_1")
     assert [event.sequence for event in events] == list(range(1, 62))
     assert {event.type for event in events[1:]} == {WORKSPACE_UPDATED, APPROVAL_REQUESTED}
-    [unnumbered] = await log(ports, run="run_2")
+    [unnumbered] = await list_events(ports, run="run_2")
     assert (unnumbered.type, unnumbered.sequence) == (APPROVAL_ANSWERED, None)

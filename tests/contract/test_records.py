@@ -6,7 +6,17 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.support.commits import ACME, AGENT, GLOBEX, NOW, SOUL, attempt, commit, say, texts
+from tests.support.commits import (
+    ACME,
+    AGENT,
+    GLOBEX,
+    NOW,
+    SOUL,
+    commit,
+    put_text,
+    read_texts,
+    try_write,
+)
 from tests.support.contract_stores import Ports
 
 from carrel.core.store.commit import Applied, Expect, ExpectationFailed, Outcome
@@ -27,9 +37,8 @@ KEY = global_unique_key(RecordType.KEY, "hash", "abc")
 
 
 def person(id: str, body: dict[str, Any] | None, **options: Any) -> RecordChange:
-    return RecordChange(
-        **{"tenant": ACME, "type": RecordType.PERSON, "id": id, "body": body, **options}
-    )
+    fields = {"tenant": ACME, "type": RecordType.PERSON, "id": id, "body": body, **options}
+    return RecordChange(**fields)
 
 
 async def change(ports: Ports, *changes: RecordChange, **options: Any) -> Outcome:
@@ -295,7 +304,7 @@ async def test_the_store_revision_rises_with_every_record_change(ports: Ports) -
     ):
         await apply_changes(ports, requested)
         revisions.append(await ports.records.revision())
-    await attempt(ports, "a file is no record")
+    await try_write(ports, "a file is no record")
 
     assert revisions == sorted(set(revisions))
     assert await ports.records.revision() == revisions[-1]
@@ -308,10 +317,9 @@ async def test_files_that_depend_on_records_are_refused_if_the_records_changed(
     expected = CollectionRevision(ACME, RecordType.PERSON, 1)
     await apply_changes(ports, person("ada", {"title": "Prof"}))
 
-    assert await attempt(ports, "Dr Ada", collection_revisions=(expected,)) == ExpectationFailed(
-        expected
-    )
-    assert await texts(ports, AGENT) == {}
+    outcome = await try_write(ports, "Dr Ada", collection_revisions=(expected,))
+    assert outcome == ExpectationFailed(expected)
+    assert await read_texts(ports, AGENT) == {}
 
 
 async def test_of_many_commits_on_one_collection_revision_exactly_one_wins(ports: Ports) -> None:
@@ -343,7 +351,7 @@ async def test_every_commit_that_changes_records_is_an_audit_entry(ports: Ports)
         reason="hire",
         at=NOW,
     )
-    await attempt(ports, "a file is no record")
+    await try_write(ports, "a file is no record")
     await change(ports, person("bob", {}, expected=7))
     await apply_changes(ports, person("eve", {}, tenant=GLOBEX))
     await apply_changes(ports, person("bob", None), author="eve", reason="fire", at=NOW + 1)
@@ -360,15 +368,15 @@ async def test_every_commit_that_changes_records_is_an_audit_entry(ports: Ports)
 
 async def test_a_commit_may_name_audit_subjects_that_it_does_not_change(ports: Ports) -> None:
     subjects = ("agent/marco", "person/ada")
-    await say(ports, "reviewed", audit_subjects=subjects)
-    await attempt(ports, "refused", expects=(Expect(AGENT, SOUL, 7),), audit_subjects=subjects)
+    await put_text(ports, "reviewed", audit_subjects=subjects)
+    await try_write(ports, "refused", expects=(Expect(AGENT, SOUL, 7),), audit_subjects=subjects)
     collection_revisions = [(ACME, RecordType.PERSON), (ACME, RecordType.AGENT)]
     untouched = (
         await ports.records.revision(),
         await ports.records.collection_revisions(collection_revisions),
     )
     changes = (person("bob", {}),)
-    await say(ports, "both", audit_subjects=subjects[:1], changes=changes, reason="both")
+    await put_text(ports, "both", audit_subjects=subjects[:1], changes=changes, reason="both")
 
     both, named = await ports.records.audit(ACME)
 

@@ -12,8 +12,8 @@ from pathlib import Path as File
 import pytest
 from msgspec.structs import replace
 from tests.support.escape_harness import processes_marked
-from tests.support.local_providers import LOCAL, Desk
-from tests.support.remote_providers import ELSEWHERE, Provider
+from tests.support.local_providers import LOCAL, CommandRunner
+from tests.support.remote_providers import REMOTE_PROVIDERS, Provider
 from tests.support.wait import wait_until
 
 from carrel.core.identifiers import Path
@@ -31,21 +31,21 @@ def remote_providers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenP
 
         @cache
         def open_provider(name: str) -> Provider:
-            return stack.enter_context(ELSEWHERE[name](tmp_path_factory.mktemp(name)))
+            return stack.enter_context(REMOTE_PROVIDERS[name](tmp_path_factory.mktemp(name)))
 
         yield open_provider
 
 
-@pytest.fixture(params=[*LOCAL, *ELSEWHERE])
+@pytest.fixture(params=[*LOCAL, *REMOTE_PROVIDERS])
 async def workspace(
     request: pytest.FixtureRequest, tmp_path: File, remote_providers: OpenProvider
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[CommandRunner]:
     if request.param in LOCAL:
         async with LOCAL[request.param](tmp_path) as sandbox:
-            yield Desk(sandbox)
+            yield CommandRunner(sandbox)
     else:
         provider = remote_providers(request.param)
-        yield Desk(provider.sandbox, provider.bounds)
+        yield CommandRunner(provider.sandbox, provider.bounds)
         await wait_until(lambda: provider.service.alive == [], "no instance is alive")
 
 
@@ -53,7 +53,7 @@ def kinds_of(result: CommandResult) -> dict[str, FileKind]:
     return {path.text: changed.kind for path, changed in result.changed.items()}
 
 
-async def test_a_command_returns_both_streams_and_its_exit_code(workspace: Desk) -> None:
+async def test_a_command_returns_both_streams_and_its_exit_code(workspace: CommandRunner) -> None:
     async with workspace.run("cat; echo out; echo err >&2; exit 7") as result:
         assert (result.stdout, result.stderr, result.exit_code) == (b"out\n", b"err\n", 7)
         assert (result.timed_out, result.discard_reason, result.notes) == (False, None, ())
@@ -61,12 +61,12 @@ async def test_a_command_returns_both_streams_and_its_exit_code(workspace: Desk)
         assert result.duration_ms >= 0
 
 
-async def test_a_kill_before_the_limit_is_no_timeout(workspace: Desk) -> None:
+async def test_a_kill_before_the_limit_is_no_timeout(workspace: CommandRunner) -> None:
     async with workspace.run("kill -9 $$") as result:
         assert (result.timed_out, result.exit_code) == (False, 137)
 
 
-async def test_a_command_starts_in_the_directory_of_its_files(workspace: Desk) -> None:
+async def test_a_command_starts_in_the_directory_of_its_files(workspace: CommandRunner) -> None:
     workspace.put("notes/ä -n.md", "grüße\n")
     workspace.put("bin/go", "#!/bin/sh\necho went\n", FileKind.EXECUTABLE)
     workspace.put("shortcut", "notes/ä -n.md", FileKind.LINK)
@@ -83,12 +83,12 @@ async def test_a_command_starts_in_the_directory_of_its_files(workspace: Desk) -
         assert (result.changed, result.deleted) == ({}, frozenset())
 
 
-async def test_created_and_modified_files_are_returned_unchanged(workspace: Desk) -> None:
+async def test_created_and_modified_files_are_returned_unchanged(workspace: CommandRunner) -> None:
     content = bytes(range(256)) * 4096
     workspace.put("a.txt", "one\n")
     workspace.put("deep/down/b.txt", "two\n")
     workspace.put("large", content)
-    assert await workspace.left(
+    assert await workspace.changes_of(
         "echo more >> a.txt; printf '\\000\\377' > deep/down/c; mkdir -p x/y; : > x/y/z;"
         " mkdir void; cat large large > twice"
     ) == {
@@ -99,29 +99,29 @@ async def test_created_and_modified_files_are_returned_unchanged(workspace: Desk
     }
 
 
-async def test_the_next_command_sees_the_files_as_they_were_put(workspace: Desk) -> None:
+async def test_the_next_command_sees_the_files_as_they_were_put(workspace: CommandRunner) -> None:
     workspace.put("a.txt", "one\n")
     workspace.put("same.txt", "one\n")
-    assert await workspace.left("echo x >> a.txt; : > same.txt; rm a.txt; echo x > ~/x") == {
+    assert await workspace.changes_of("echo x >> a.txt; : > same.txt; rm a.txt; echo x > ~/x") == {
         "a.txt": None,
         "same.txt": b"",
     }
-    assert await workspace.said("cat a.txt same.txt; find ~ -type f") == "one\none\n"
+    assert await workspace.output_of("cat a.txt same.txt; find ~ -type f") == "one\none\n"
 
 
-async def test_a_file_that_was_only_touched_is_not_reported(workspace: Desk) -> None:
+async def test_a_file_that_was_only_touched_is_not_reported(workspace: CommandRunner) -> None:
     workspace.put("a.txt", "one\n")
     workspace.put("b.txt", "two\n")
     workspace.put("c/d.txt", "three\n")
     workspace.put("forged", "one\n")
-    assert await workspace.left(
+    assert await workspace.changes_of(
         "touch a.txt; chmod +x b.txt; chmod 600 b.txt; mv c/d.txt e; mv e c/d.txt;"
         " cp a.txt f; mv f a.txt;"
         " touch -r forged t; printf 'two\\n' > forged; touch -r t forged; rm t"
     ) == {"forged": b"two\n"}, "with the same size and time"
 
 
-async def test_file_kinds_are_returned(workspace: Desk) -> None:
+async def test_file_kinds_are_returned(workspace: CommandRunner) -> None:
     workspace.put("a", "x")
     workspace.put("b", "y", FileKind.EXECUTABLE)
     workspace.put("c", "there", FileKind.LINK)
@@ -154,12 +154,12 @@ REPLACED: list[tuple[str, dict[str, bytes | None]]] = [
 ]
 
 
-async def test_replaced_deleted_and_moved_files_are_returned(workspace: Desk) -> None:
+async def test_replaced_deleted_and_moved_files_are_returned(workspace: CommandRunner) -> None:
     for number in range(len(REPLACED)):
         workspace.put(f"{number}/d/a", "1")
         workspace.put(f"{number}/d/e/b", "2")
         workspace.put(f"{number}/f", "3")
-    changed = await workspace.left(
+    changed = await workspace.changes_of(
         "\n".join(f"(cd {number}; {command})" for number, (command, _) in enumerate(REPLACED))
     )
     reported = {
@@ -173,7 +173,9 @@ async def test_replaced_deleted_and_moved_files_are_returned(workspace: Desk) ->
     assert reported == dict(REPLACED)
 
 
-async def test_files_that_no_workspace_can_store_are_omitted_and_noted(workspace: Desk) -> None:
+async def test_files_that_no_workspace_can_store_are_omitted_and_noted(
+    workspace: CommandRunner,
+) -> None:
     odd = r"""mkfifo pipe; printf x > kept; printf x > 'back\slash'; printf x > $'new\nline';
         printf x > $'\xff'; printf x > suid; chmod 4755 suid; ln -s /dev/zero zero
         python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("s")' 2>/dev/null
@@ -190,7 +192,7 @@ async def test_files_that_no_workspace_can_store_are_omitted_and_noted(workspace
         assert await result.content(Path("zero")) == b"/dev/zero"
 
 
-async def test_names_are_returned_in_composed_form(workspace: Desk) -> None:
+async def test_names_are_returned_in_composed_form(workspace: CommandRunner) -> None:
     workspace.put("ü", "1")
     workspace.put("é", "1")
     async with workspace.run(
@@ -202,14 +204,14 @@ async def test_names_are_returned_in_composed_form(workspace: Desk) -> None:
         assert "twice" in "\n".join(result.notes)
 
 
-async def test_files_without_read_permission_are_returned(workspace: Desk) -> None:
+async def test_files_without_read_permission_are_returned(workspace: CommandRunner) -> None:
     workspace.put("d/a", "1")
-    assert await workspace.left(
+    assert await workspace.changes_of(
         "mkdir -p x/y; printf n > x/y/z; chmod 0 x/y/z x/y x; printf 2 > d/a; chmod 0 d/a d"
     ) == {"d/a": b"2", "x/y/z": b"n"}
 
 
-async def test_too_many_changes_are_discarded_together(workspace: Desk) -> None:
+async def test_too_many_changes_are_discarded_together(workspace: CommandRunner) -> None:
     workspace.put("a", "1")
     async with workspace.run("rm a; for n in {1..5001}; do : > f$n; done") as result:
         assert result.exit_code == 0
@@ -218,7 +220,7 @@ async def test_too_many_changes_are_discarded_together(workspace: Desk) -> None:
 
 
 async def test_a_command_over_its_time_limit_is_stopped_and_its_changes_are_returned(
-    workspace: Desk,
+    workspace: CommandRunner,
 ) -> None:
     two_seconds, one_second = (
         replace(workspace.bounds, seconds=2),
@@ -236,7 +238,7 @@ async def test_a_command_over_its_time_limit_is_stopped_and_its_changes_are_retu
 
 
 async def test_each_output_is_limited_separately_and_cut_between_characters(
-    workspace: Desk,
+    workspace: CommandRunner,
 ) -> None:
     flood = "head -c 20000000 /dev/zero | tr '\\0' 'x'; echo >done; printf 'ä%.0s' {1..600} >&2"
     async with workspace.run(flood, replace(workspace.bounds, output_bytes=1000)) as result:
@@ -245,12 +247,12 @@ async def test_each_output_is_limited_separately_and_cut_between_characters(
         assert (result.exit_code, kinds_of(result)) == (0, {"done": FileKind.FILE})
 
 
-async def test_an_output_of_exactly_the_limit_is_complete(workspace: Desk) -> None:
+async def test_an_output_of_exactly_the_limit_is_complete(workspace: CommandRunner) -> None:
     async with workspace.run("printf 12345", replace(workspace.bounds, output_bytes=5)) as result:
         assert result.stdout == b"12345"
 
 
-async def test_no_file_grows_beyond_the_disk_limit(workspace: Desk) -> None:
+async def test_no_file_grows_beyond_the_disk_limit(workspace: CommandRunner) -> None:
     async with workspace.run(
         "head -c 3000000 /dev/zero > one", replace(workspace.bounds, disk_mb=1)
     ) as result:
@@ -258,14 +260,14 @@ async def test_no_file_grows_beyond_the_disk_limit(workspace: Desk) -> None:
         assert all(changed.size <= 2**20 for changed in result.changed.values())
 
 
-async def test_a_command_without_files_has_an_empty_directory(workspace: Desk) -> None:
+async def test_a_command_without_files_has_an_empty_directory(workspace: CommandRunner) -> None:
     async with workspace.run("ls -A; touch x; ls", bare=True) as result:
         assert (result.stdout, result.exit_code) == (b"x\n", 0)
         assert (result.changed, result.deleted) == ({}, frozenset())
 
 
 async def test_a_commands_environment_has_only_the_passed_variables(
-    workspace: Desk, monkeypatch: pytest.MonkeyPatch
+    workspace: CommandRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CARREL_VAULT_KEY", "a secret of the server")
     passed = {"WORD": "a 'b' \"c\" $d\n", "PATH": "/evil", "HOME": "/evil", "COMMAND": "SECONDS"}
@@ -279,23 +281,23 @@ async def test_a_commands_environment_has_only_the_passed_variables(
     assert "/evil" not in environment["PATH"] + environment["HOME"]
 
 
-async def test_concurrent_commands_do_not_see_each_other(workspace: Desk) -> None:
+async def test_concurrent_commands_do_not_see_each_other(workspace: CommandRunner) -> None:
     workspace.put("a", "0")
 
     async def run_one(number: int) -> dict[str, bytes | None]:
-        return await workspace.left(f"sleep 0.2; ls > list; printf {number} > a")
+        return await workspace.changes_of(f"sleep 0.2; ls > list; printf {number} > a")
 
     done = await asyncio.gather(*(run_one(number) for number in range(1, 4)))
     assert done == [{"a": b"%d" % number, "list": b"a\nlist\n"} for number in range(1, 4)]
 
 
-async def test_a_command_too_long_for_the_kernel_is_refused(workspace: Desk) -> None:
+async def test_a_command_too_long_for_the_kernel_is_refused(workspace: CommandRunner) -> None:
     with pytest.raises(SandboxUnavailable, match="bytes"):
         async with workspace.run("#" * 200_000):
             raise AssertionError("it ran")
 
 
-async def test_no_process_of_a_command_remains(workspace: Desk) -> None:
+async def test_no_process_of_a_command_remains(workspace: CommandRunner) -> None:
     mark = os.urandom(8).hex()
     background = f"setsid bash -c 'exec -a {mark} sleep 600'"
     async with workspace.run(f"({background} &); echo said") as result:
@@ -303,7 +305,7 @@ async def test_no_process_of_a_command_remains(workspace: Desk) -> None:
     assert processes_marked(mark) == []
 
 
-async def test_a_cancelled_command_is_killed(workspace: Desk) -> None:
+async def test_a_cancelled_command_is_killed(workspace: CommandRunner) -> None:
     """Immediately, or at its time limit if the provider cannot cancel."""
     mark = os.urandom(8).hex()
 

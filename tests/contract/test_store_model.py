@@ -21,9 +21,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from msgspec import structs
-from tests.support.commits import NOW, applied, commit, log, run, write
-from tests.support.contract_stores import STORES, Place, Ports
-from tests.support.store_model import Frozen, Model, Texts, merged
+from tests.support.commits import NOW, assert_applied, commit, list_events, new_run, write
+from tests.support.contract_stores import STORES, Ports, StoreLocation
+from tests.support.store_model import Model, ModelRun, Texts, merge_layers
 
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay.compose import compose
@@ -142,7 +142,7 @@ class HistoryMachine(RuleBasedStateMachine):
         composed = {path: file.blob for path, file in compose(trees).files.items()}
         contents = self.do(self.ports.blobs.get(list(composed.values())))
         composed_texts = {path: contents[blob.digest].decode() for path, blob in composed.items()}
-        assert composed_texts == merged(expected)
+        assert composed_texts == merge_layers(expected)
         assert list(composed_texts) == sorted(composed_texts)
 
     @invariant()
@@ -152,18 +152,20 @@ class HistoryMachine(RuleBasedStateMachine):
             assert tuple(self.texts(tree) for tree in trees) == frozen.layers
 
     def teardown(self) -> None:
-        for (scope, path), written in self.model.said.items():
+        for (scope, path), written in self.model.versions.items():
             history = self.do(self.ports.trees.history(scope, path, limit=1000))
             numbers = [version.head.version for version in history]
             assert numbers == sorted(set(numbers), reverse=True)
-            assert set(numbers) >= self.model.held(scope, path, KEEP)
+            assert set(numbers) >= self.model.retained(scope, path, KEEP)
             for version in history:
                 model_version = written[version.head.version - 1]
                 assert version.head.revision == model_version.revision
                 assert (version.head.entry is None) == (model_version.text is None)
-        events = self.do(log(self.ports, tenant=self.tenant, types=frozenset({WORKSPACE_UPDATED})))
+        events = self.do(
+            list_events(self.ports, tenant=self.tenant, types=frozenset({WORKSPACE_UPDATED}))
+        )
         emitted = [(e.scope, Path(e.payload["path"]), e.payload["version"]) for e in events]
-        assert emitted == self.model.told
+        assert emitted == self.model.log
 
     def location_of(self, key: Key) -> tuple[Scope, Path]:
         return self.scopes[key[0]], key[1]
@@ -175,13 +177,13 @@ class HistoryMachine(RuleBasedStateMachine):
     def check(self, outcome: Outcome, writes: Mapping[Key, str | None]) -> None:
         """Apply the writes to the model and compare the versions."""
         expected = self.model.write({self.location_of(key): text for key, text in writes.items()})
-        assert [head.version for head in applied(outcome).heads] == expected
+        assert [head.version for head in assert_applied(outcome).heads] == expected
 
     def start_run(self, layers: Any, texts: tuple[Texts, ...]) -> None:
         id = f"run_{self.tenant}_{next(self.names)}"
-        [started] = self.do(self.ports.runs.start([(run(id, self.scopes[0]), layers)]))
+        [started] = self.do(self.ports.runs.start([(new_run(id, self.scopes[0]), layers)]))
         assert all(isinstance(layer, SnapshotLayer) for layer in started.snapshot)
-        self.model.runs[id] = Frozen(started, texts)
+        self.model.runs[id] = ModelRun(started, texts)
 
     def texts(self, tree: Tree) -> Texts:
         assert all(head.entry for head in tree.heads.values())
@@ -191,7 +193,7 @@ class HistoryMachine(RuleBasedStateMachine):
 
 
 @contextmanager
-def open_store_under_test(name: str, place: Place) -> Iterator[StoreUnderTest]:
+def open_store_under_test(name: str, place: StoreLocation) -> Iterator[StoreUnderTest]:
     opened = STORES[name](place)
     with asyncio.Runner() as runner:
         ports = runner.run(_enter(opened))
@@ -211,7 +213,7 @@ async def _exit(opened: Any) -> None:
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_any_history_equals_a_model_of_dictionaries(name: str, place: Place) -> None:
+def test_any_history_equals_a_model_of_dictionaries(name: str, place: StoreLocation) -> None:
     # The same histories every time, so that a failure is always caused by a change.
     fixed_settings = settings(
         max_examples=EXAMPLES[name],

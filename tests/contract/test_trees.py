@@ -10,16 +10,16 @@ import pytest
 from tests.support.commits import (
     AGENT,
     DEFAULTS,
+    FOREIGN_AGENT,
     NOW,
     RULES,
     SOUL,
-    STRANGER,
     TEMPLATE,
     commit,
     entry,
-    numbers,
-    say,
-    texts,
+    put_text,
+    read_texts,
+    version_numbers,
     write,
 )
 from tests.support.contract_stores import Ports
@@ -43,7 +43,7 @@ async def test_an_unknown_scope_is_empty(ports: Ports) -> None:
 
 
 async def test_reading_no_layer_or_no_path_returns_nothing(ports: Ports) -> None:
-    head = await say(ports, "kind")
+    head = await put_text(ports, "kind")
 
     assert await ports.trees.read([]) == ()
     assert await ports.trees.read([AGENT], []) == (Tree(AGENT, head.revision, {}),)
@@ -64,8 +64,8 @@ async def test_a_put_file_is_read_with_all_its_fields(ports: Ports) -> None:
 
 
 async def test_a_tree_is_returned_for_each_requested_layer_in_order(ports: Ports) -> None:
-    await say(ports, "mine", AGENT)
-    await say(ports, "ours", TEMPLATE)
+    await put_text(ports, "mine", AGENT)
+    await put_text(ports, "ours", TEMPLATE)
 
     trees = await ports.trees.read([TEMPLATE, DEFAULTS, AGENT, TEMPLATE, SnapshotLayer(AGENT, 0)])
 
@@ -75,19 +75,19 @@ async def test_a_tree_is_returned_for_each_requested_layer_in_order(ports: Ports
 
 
 async def test_equal_names_in_two_tenants_are_two_scopes(ports: Ports) -> None:
-    await say(ports, "ours", AGENT)
-    await say(ports, "theirs", STRANGER)
+    await put_text(ports, "ours", AGENT)
+    await put_text(ports, "theirs", FOREIGN_AGENT)
 
-    assert await texts(ports, AGENT) == {"SOUL.md": "ours"}
-    assert await texts(ports, STRANGER) == {"SOUL.md": "theirs"}
-    assert await numbers(ports, STRANGER) == [1]
+    assert await read_texts(ports, AGENT) == {"SOUL.md": "ours"}
+    assert await read_texts(ports, FOREIGN_AGENT) == {"SOUL.md": "theirs"}
+    assert await version_numbers(ports, FOREIGN_AGENT) == [1]
 
 
 async def test_paths_requested_by_name_include_tombstones(ports: Ports) -> None:
-    await say(ports, "kind", path=SOUL)
-    await say(ports, "strict", path=RULES)
-    deleted = await say(ports, None, path=RULES)
-    await say(ports, "other", path=Path("other.md"))
+    await put_text(ports, "kind", path=SOUL)
+    await put_text(ports, "strict", path=RULES)
+    deleted = await put_text(ports, None, path=RULES)
+    await put_text(ports, "other", path=Path("other.md"))
 
     [tree] = await ports.trees.read([AGENT], [SOUL, RULES, Path("never.md")])
 
@@ -97,11 +97,11 @@ async def test_paths_requested_by_name_include_tombstones(ports: Ports) -> None:
 
 
 async def test_without_paths_only_live_files_are_read(ports: Ports) -> None:
-    await say(ports, "kind", path=SOUL)
-    await say(ports, "strict", path=RULES)
-    await say(ports, None, path=RULES)
+    await put_text(ports, "kind", path=SOUL)
+    await put_text(ports, "strict", path=RULES)
+    await put_text(ports, None, path=RULES)
 
-    assert await texts(ports, AGENT) == {"SOUL.md": "kind"}
+    assert await read_texts(ports, AGENT) == {"SOUL.md": "kind"}
 
 
 PREFIXES: Final[Mapping[str, set[str]]] = {
@@ -123,22 +123,26 @@ async def test_a_prefix_matches_like_starts_with(ports: Ports) -> None:
     await ports.trees.commit([commit(*writes)])
 
     for prefix, expected in PREFIXES.items():
-        assert set(await texts(ports, AGENT, prefix=prefix)) == expected, prefix
-        assert set(await texts(ports, SnapshotLayer(AGENT, 1), prefix=prefix)) == expected, prefix
+        assert set(await read_texts(ports, AGENT, prefix=prefix)) == expected, prefix
+        assert set(await read_texts(ports, SnapshotLayer(AGENT, 1), prefix=prefix)) == expected, (
+            prefix
+        )
     for name in ("a/three", "ab", "\U0010ffff"):
-        await say(ports, "later", path=Path(name))
+        await put_text(ports, "later", path=Path(name))
     for prefix, expected in PREFIXES.items():
-        assert set(await texts(ports, SnapshotLayer(AGENT, 1), prefix=prefix)) == expected, prefix
+        assert set(await read_texts(ports, SnapshotLayer(AGENT, 1), prefix=prefix)) == expected, (
+            prefix
+        )
 
 
 async def test_a_layer_is_read_as_it_was_at_its_revision(ports: Ports) -> None:
-    await say(ports, "one")
-    await say(ports, "strict", path=RULES)
-    await say(ports, "two")
-    await say(ports, None)
-    await say(ports, "three")
+    await put_text(ports, "one")
+    await put_text(ports, "strict", path=RULES)
+    await put_text(ports, "two")
+    await put_text(ports, None)
+    await put_text(ports, "three")
 
-    read = [await texts(ports, SnapshotLayer(AGENT, revision)) for revision in range(6)]
+    read = [await read_texts(ports, SnapshotLayer(AGENT, revision)) for revision in range(6)]
 
     strict = {"GUARDRAILS.md": "strict"}
     assert read == [
@@ -152,9 +156,9 @@ async def test_a_layer_is_read_as_it_was_at_its_revision(ports: Ports) -> None:
 
 
 async def test_a_layer_has_its_own_revision_and_the_heads_at_that_revision(ports: Ports) -> None:
-    created = await say(ports, "one")
-    deleted = await say(ports, None)
-    await say(ports, "three")
+    created = await put_text(ports, "one")
+    deleted = await put_text(ports, None)
+    await put_text(ports, "three")
 
     first, second = await ports.trees.read(
         [SnapshotLayer(AGENT, 1), SnapshotLayer(AGENT, 2)], [SOUL, RULES]
@@ -191,12 +195,12 @@ async def test_one_read_shows_all_scopes_at_one_moment(ports: Ports) -> None:
 
 
 async def test_a_tree_that_was_read_does_not_change(ports: Ports) -> None:
-    await say(ports, "one")
+    await put_text(ports, "one")
     [before] = await ports.trees.read([AGENT])
     copy = Tree(before.scope, before.revision, dict(before.heads))
 
-    await say(ports, "two")
-    await say(ports, "strict", path=RULES)
+    await put_text(ports, "two")
+    await put_text(ports, "strict", path=RULES)
 
     assert before == copy
 
@@ -206,10 +210,10 @@ async def test_versions_are_read_by_number_including_tombstones(ports: Ports) ->
     await ports.trees.commit(
         [commit(Write(AGENT, SOUL, first), author="ada", reason="first", run="run_1")]
     )
-    await say(ports, None, author="bob", reason="enough", at=NOW + 1)
+    await put_text(ports, None, author="bob", reason="enough", at=NOW + 1)
 
     requested = [(AGENT, SOUL, 2), (AGENT, SOUL, 1), (AGENT, SOUL, 3), (AGENT, RULES, 1)]
-    versions = await ports.trees.versions([*requested, (STRANGER, SOUL, 1), (AGENT, SOUL, 0)])
+    versions = await ports.trees.versions([*requested, (FOREIGN_AGENT, SOUL, 1), (AGENT, SOUL, 0)])
 
     assert versions == (
         Version(Head(SOUL, 2, 2, NOW + 1, None), "bob", "enough", None),
@@ -220,8 +224,8 @@ async def test_versions_are_read_by_number_including_tombstones(ports: Ports) ->
 
 async def test_history_is_newest_first_in_pages(ports: Ports) -> None:
     for text in ("one", "two", None, "four", "five"):
-        await say(ports, text)
-    await say(ports, "strict", path=RULES)
+        await put_text(ports, text)
+    await put_text(ports, "strict", path=RULES)
 
     history = await ports.trees.history(AGENT, SOUL)
     page = await ports.trees.history(AGENT, SOUL, before=5, limit=2)
@@ -234,27 +238,27 @@ async def test_history_is_newest_first_in_pages(ports: Ports) -> None:
 
 
 async def test_an_empty_file_exists(ports: Ports) -> None:
-    await say(ports, "")
+    await put_text(ports, "")
 
-    assert await texts(ports, AGENT) == {"SOUL.md": ""}
+    assert await read_texts(ports, AGENT) == {"SOUL.md": ""}
     [tree] = await ports.trees.read([AGENT], [SOUL])
     assert tree.entry(SOUL)
 
 
 async def test_content_of_one_scope_can_be_written_into_another(ports: Ports) -> None:
     """This is how a file is pinned: the inherited content becomes both content and base."""
-    await say(ports, "strict", TEMPLATE, RULES)
+    await put_text(ports, "strict", TEMPLATE, RULES)
     [template] = await ports.trees.read([TEMPLATE], [RULES])
     inherited = template.entry(RULES)
     assert inherited
 
     pin = Entry(inherited.blob, inherited.blob, inherited.type)
     await ports.trees.commit([commit(Write(AGENT, RULES, pin))])
-    await say(ports, "lax", TEMPLATE, RULES)
+    await put_text(ports, "lax", TEMPLATE, RULES)
 
     [agent] = await ports.trees.read([AGENT])
     assert agent.entry(RULES) == pin
-    assert await texts(ports, AGENT) == {"GUARDRAILS.md": "strict"}
+    assert await read_texts(ports, AGENT) == {"GUARDRAILS.md": "strict"}
     read = agent.heads[RULES].entry
     assert read and read.base
     assert await ports.blobs.get([read.base]) == {inherited.blob.digest: b"strict"}
@@ -265,11 +269,11 @@ async def test_a_listing_follows_writes_in_every_scope(ports: Ports) -> None:
     for number in range(3):
         for scope in stack:
             before = await ports.trees.read(stack)
-            await say(ports, f"{scope.kind} {number}", scope, RULES)
+            await put_text(ports, f"{scope.kind} {number}", scope, RULES)
             after = await ports.trees.read(stack)
             assert [tree.revision for tree in after] != [tree.revision for tree in before]
             [changed] = [tree for tree in after if tree.scope == scope]
             assert changed.version(RULES) == number + 1
             assert after == await ports.trees.read(stack)
-    await say(ports, None, AGENT, RULES)
+    await put_text(ports, None, AGENT, RULES)
     assert (await ports.trees.read(stack))[0].heads == {}

@@ -7,14 +7,14 @@ from msgspec.structs import replace
 from tests.support.commits import (
     ACME,
     AGENT,
+    FOREIGN_AGENT,
     NOW,
     RULES,
     SOUL,
-    STRANGER,
     commit,
-    numbers,
-    say,
-    start,
+    put_text,
+    start_run,
+    version_numbers,
     write,
 )
 from tests.support.contract_stores import Ports
@@ -45,12 +45,12 @@ async def collect(ports: Ports) -> None:
 
 
 async def test_a_log_has_every_version_in_the_order_of_revisions(ports: Ports) -> None:
-    await say(ports, "one", path=SOUL, author="ada", reason="first")
+    await put_text(ports, "one", path=SOUL, author="ada", reason="first")
     await ports.trees.commit(
         [commit(await write(ports, "x", path=SOUL), await write(ports, "y", path=RULES), run="r1")]
     )
-    await say(ports, None, path=SOUL)
-    await say(ports, "elsewhere", STRANGER)
+    await put_text(ports, None, path=SOUL)
+    await put_text(ports, "elsewhere", FOREIGN_AGENT)
 
     assert await read_log(ports) == [
         (1, "SOUL.md", 1),
@@ -67,7 +67,7 @@ async def test_a_log_has_every_version_in_the_order_of_revisions(ports: Ports) -
 async def test_a_log_can_be_read_in_pages(ports: Ports) -> None:
     paths = [Path(name) for name in ("b", "a", "é", "z", "A")]
     await ports.trees.commit([commit(*[await write(ports, "x", path=path) for path in paths])])
-    await say(ports, "y", path=paths[0])
+    await put_text(ports, "y", path=paths[0])
     complete = await read_log(ports)
 
     pages, after = [], (0, "", 0)
@@ -87,15 +87,15 @@ async def test_the_log_of_an_empty_scope_is_complete(ports: Ports) -> None:
 async def test_a_log_is_complete_from_the_version_after_the_last_pruned_one(
     ports: Ports,
 ) -> None:
-    await say(ports, "strict", path=RULES)
+    await put_text(ports, "strict", path=RULES)
     for n in range(4):
-        await say(ports, f"text {n}", max_versions=10)
+        await put_text(ports, f"text {n}", max_versions=10)
     assert await ports.trees.complete_since(AGENT) == 0
 
-    run = await start(ports, "run_1")  # at revision 5, which has version 4
+    run = await start_run(ports, "run_1")  # at revision 5, which has version 4
     for n in range(4, 8):
-        await say(ports, f"text {n}", max_versions=2)
-    [_, newer, visible] = (await numbers(ports))[:3]
+        await put_text(ports, f"text {n}", max_versions=2)
+    [_, newer, visible] = (await version_numbers(ports))[:3]
 
     assert (newer, visible) == (7, 4)
     assert await ports.trees.complete_since(AGENT) == 8  # the revision of version 7
@@ -106,10 +106,10 @@ async def test_a_log_is_complete_from_the_version_after_the_last_pruned_one(
 async def test_no_version_of_an_agent_with_git_history_is_pruned(ports: Ports, keep: int) -> None:
     await enable(ports)
     for n in range(8):
-        await say(ports, f"text {n}", max_versions=keep)
+        await put_text(ports, f"text {n}", max_versions=keep)
     await collect(ports)
 
-    assert await numbers(ports) == list(range(8, 0, -1))
+    assert await version_numbers(ports) == list(range(8, 0, -1))
     assert await ports.trees.complete_since(AGENT) == 0
 
 
@@ -117,28 +117,28 @@ async def test_no_version_of_an_agent_with_git_history_is_pruned(ports: Ports, k
 async def test_an_invalid_git_setting_prevents_no_pruning(ports: Ports, enabled: object) -> None:
     await enable(ports, enabled)
     for n in range(5):
-        await say(ports, f"text {n}", max_versions=2)
+        await put_text(ports, f"text {n}", max_versions=2)
 
-    assert await numbers(ports) == [5, 4]
+    assert await version_numbers(ports) == [5, 4]
 
 
 async def test_git_history_prevents_pruning_for_its_own_agent_only(ports: Ports) -> None:
     await enable(ports)
     namesake = Scope(ACME, ScopeKind.TEMPLATE, AGENT.name)
     for n in range(4):
-        await say(ports, f"text {n}", namesake, max_versions=1)
-        await say(ports, f"text {n}", STRANGER, max_versions=1)
+        await put_text(ports, f"text {n}", namesake, max_versions=1)
+        await put_text(ports, f"text {n}", FOREIGN_AGENT, max_versions=1)
 
-    assert await numbers(ports, namesake) == [4]
-    assert await numbers(ports, STRANGER) == [4]
+    assert await version_numbers(ports, namesake) == [4]
+    assert await version_numbers(ports, FOREIGN_AGENT) == [4]
 
 
 async def test_versions_are_pruned_again_after_git_is_disabled(ports: Ports) -> None:
     await enable(ports)
     for n in range(4):
-        await say(ports, f"text {n}", max_versions=2)
+        await put_text(ports, f"text {n}", max_versions=2)
     await enable(ports, False)
-    await say(ports, "text 4", max_versions=2)
+    await put_text(ports, "text 4", max_versions=2)
 
-    assert 3 not in await numbers(ports)
+    assert 3 not in await version_numbers(ports)
     assert await ports.trees.complete_since(AGENT) == 4

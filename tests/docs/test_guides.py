@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.support.server_process import CARREL, COLD, TOKEN, environment, serving
-from tests.support.shell import BLOCK, compare, fits, said, steps
+from tests.support.shell import BLOCK, compare, matches, run_commands, steps
 
 from carrel.core.webhooks import signature_headers
 
@@ -34,7 +34,7 @@ def test_guide_has_the_output_of_its_commands(name: str, tmp_path: File) -> None
     with serving(tmp_path / "store", program=program) as live:
         page_steps = steps(text.replace(DOCUMENTED_URL, live.url))
         commands = [step.commands for step in page_steps]
-        answers = said(commands, tmp_path, environment(tmp_path / "store"), program)
+        answers = run_commands(commands, tmp_path, environment(tmp_path / "store"), program)
     for step, answer in zip(page_steps, answers, strict=True):
         compare(step, answer)
 
@@ -47,10 +47,10 @@ def test_most_guides_are_executed() -> None:
 
 
 def test_ellipsis_of_a_page_matches_anything() -> None:
-    assert fits({"a": "…", "b": [1]}, {"a": 5, "b": [1]})
-    assert not fits({"a": "…"}, {"a": None})
-    assert not fits({"a": 1}, {"a": 1, "b": 2})
-    assert not fits([1], [1, 2])
+    assert matches({"a": "…", "b": [1]}, {"a": 5, "b": [1]})
+    assert not matches({"a": "…"}, {"a": None})
+    assert not matches({"a": 1}, {"a": 1, "b": 2})
+    assert not matches([1], [1, 2])
 
 
 def test_guide_verifies_webhook_signatures() -> None:

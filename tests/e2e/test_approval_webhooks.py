@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.support.http_sink import receiver
 from tests.support.server_process import serving
-from tests.support.shell_session import WORKING, furnish
+from tests.support.shell_session import WORKING, create_agent_with_approvals
 
 pytestmark = pytest.mark.anyio
 BASH = "/v1/agents/kate/tools/bash"
@@ -42,7 +42,7 @@ def verified_payload(secret: str, headers: dict[str, str], body: bytes) -> dict[
 async def test_pending_call_and_its_answer_are_posted_signed(
     tmp_path: File, approved: bool, status: str, types: list[str]
 ) -> None:
-    await furnish(tmp_path / "data")
+    await create_agent_with_approvals(tmp_path / "data")
     settings: dict[str, Any] = {"webhooks_private": "true", "webhook_backoff": "0"}
     with serving(tmp_path / "data", program=WORKING, **settings) as live:
         async with receiver([]) as (url, requests), live.http() as ada:

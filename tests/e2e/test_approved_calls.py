@@ -12,9 +12,9 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.server_process import PLAIN, TOKEN, Live, serving
-from tests.support.shell_session import IDLE, WORKING, furnish
-from tests.support.sse_client import listening
+from tests.support.server_process import PLAIN, TOKEN, ServerProcess, serving
+from tests.support.shell_session import IDLE, WORKING, create_agent_with_approvals
+from tests.support.sse_client import open_stream
 from tests.support.wait import wait_until_sync
 
 BASH = "/v1/agents/kate/tools/bash"
@@ -26,15 +26,15 @@ QUICK: dict[str, Any] = {"approval_lease_seconds": "2"}
 def store(request: pytest.FixtureRequest, tmp_path: File) -> dict[str, Any]:
     """The settings of a store that has an agent."""
     if request.param == "sqlite":
-        asyncio.run(furnish(tmp_path / "data"))
+        asyncio.run(create_agent_with_approvals(tmp_path / "data"))
         return {}
     url = request.getfixturevalue("postgres_url")
     key = "ab" * 32
-    asyncio.run(furnish(url, vault_key=key))
+    asyncio.run(create_agent_with_approvals(url, vault_key=key))
     return {"database_url": url, "vault_key": key}
 
 
-def http(live: Live) -> httpx.Client:
+def http(live: ServerProcess) -> httpx.Client:
     head = {"Authorization": f"Bearer {TOKEN}"}
     return httpx.Client(base_url=live.url, headers=head, timeout=60, verify=PLAIN)
 
@@ -108,7 +108,7 @@ def test_call_that_was_running_during_a_kill_is_not_run_again(
 
 def test_no_call_runs_twice_whenever_servers_are_killed(tmp_path: File) -> None:
     generator, data = random.Random(11), tmp_path / "data"
-    asyncio.run(furnish(data))
+    asyncio.run(create_agent_with_approvals(data))
     ids: dict[str, File] = {}
     for round_number in range(ROUNDS):
         with two_servers(data) as (first, second), http(first) as client:
@@ -132,7 +132,7 @@ def test_no_call_runs_twice_whenever_servers_are_killed(tmp_path: File) -> None:
 
 
 @contextmanager
-def two_servers(data: File) -> Iterator[tuple[Live, Live]]:
+def two_servers(data: File) -> Iterator[tuple[ServerProcess, ServerProcess]]:
     """Two servers on one store."""
     options = {"program": WORKING, **QUICK}
     with serving(data, **options) as first, serving(data, **options) as second:
@@ -140,25 +140,25 @@ def two_servers(data: File) -> Iterator[tuple[Live, Live]]:
 
 
 def test_streams_have_the_events_of_an_approval(tmp_path: File) -> None:
-    asyncio.run(furnish(tmp_path / "data"))
+    asyncio.run(create_agent_with_approvals(tmp_path / "data"))
 
-    async def scenario(live: Live) -> None:
+    async def scenario(live: ServerProcess) -> None:
         out = tmp_path / "canary"
         async with (
             live.http() as ada,
-            listening(ada, "/v1/events?types=approval.requested") as requests,
+            open_stream(ada, "/v1/events?types=approval.requested") as requests,
         ):
             await requests.position()
-            async with listening(ada, "/v1/events?types=approval.finished") as results:
+            async with open_stream(ada, "/v1/events?types=approval.finished") as results:
                 await results.position()
                 sent = await ada.post(BASH, json={"arguments": {"command": f"do {out}"}})
                 id = sent.json()["approval"]["id"]
                 [request] = await requests.take(1)
                 await ada.post(f"/v1/approvals/{id}", json={"approved": True})
                 [result] = await results.take(1)
-        assert request.told["payload"]["approvalId"] == id
-        assert request.told["workspace"] is None
-        assert result.told["payload"]["status"] == "finished"
+        assert request.payload["payload"]["approvalId"] == id
+        assert request.payload["workspace"] is None
+        assert result.payload["payload"]["status"] == "finished"
         assert "canary" not in str((request, result))
 
     with serving(tmp_path / "data", program=WORKING) as live:

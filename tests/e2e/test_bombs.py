@@ -11,8 +11,15 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path as File
 
 import pytest
-from tests.support.escape_harness import Yard, groups, leftovers, open_house, processes_marked, yard
-from tests.support.local_providers import WALLED
+from tests.support.escape_harness import (
+    EscapeHarness,
+    control_groups,
+    leftovers,
+    open_harness,
+    processes_marked,
+    public_directory,
+)
+from tests.support.local_providers import DISTINCT_TIERS
 from tests.support.wait import wait_until
 
 from carrel.adapters.sandbox.local import LocalSandbox
@@ -27,25 +34,25 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=WALLED)
-async def harness(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Yard]:
-    async with yard(request.param, tmp_path) as running:
+@pytest.fixture(params=DISTINCT_TIERS)
+async def harness(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[EscapeHarness]:
+    async with open_harness(request.param, tmp_path) as running:
         yield running
 
 
 @pytest.fixture
 def shared_directory() -> Iterator[File]:
-    with open_house() as place:
+    with public_directory() as place:
         yield place
 
 
-async def test_fork_bomb_is_contained(harness: Yard) -> None:
+async def test_fork_bomb_is_contained(harness: EscapeHarness) -> None:
     bomb = "bomb() { bomb | bomb & }; bomb; echo lit; sleep 1000"
     tried = await harness.attempt(bomb, ResourceLimits(seconds=2, processes=64))
-    assert tried.timed_out or "fork" in tried.said
+    assert tried.timed_out or "fork" in tried.output
 
 
-async def test_process_limit_is_enforced(harness: Yard) -> None:
+async def test_process_limit_is_enforced(harness: EscapeHarness) -> None:
     program = """
 import os, time
 for number in range(60):
@@ -58,18 +65,18 @@ print(number)
 """
     tried = await harness.python(program, ResourceLimits(processes=20, seconds=25))
     assert (
-        10 < int(tried.said) < 30
+        10 < int(tried.output) < 30
     )  # without control groups all processes of the user are counted, so the number varies
 
 
-async def test_memory_bomb_is_contained(harness: Yard) -> None:
+async def test_memory_bomb_is_contained(harness: EscapeHarness) -> None:
     bounds = ResourceLimits(memory_mb=64, seconds=20)
     tried = await harness.python("hoard = bytearray(300_000_000); print('HE' + 'LD')", bounds)
-    assert "HELD" not in tried.said
+    assert "HELD" not in tried.output
     assert tried.code != 0
 
 
-async def test_memory_limit_counts_all_processes_together(harness: Yard) -> None:
+async def test_memory_limit_counts_all_processes_together(harness: EscapeHarness) -> None:
     program = """
 import os, time
 for _ in range(7):
@@ -120,14 +127,14 @@ for _ in range(12):
 
 
 @pytest.mark.parametrize("kind", ALLOCATIONS)
-async def test_every_kind_of_memory_is_counted(harness: Yard, kind: str) -> None:
+async def test_every_kind_of_memory_is_counted(harness: EscapeHarness, kind: str) -> None:
     program = f"import time\n{ALLOCATIONS[kind]}\ntime.sleep(20)\nprint('HE' + 'LD')"
     tried = await harness.python(program, ResourceLimits(memory_mb=128, seconds=25))
-    assert "HELD" not in tried.said
+    assert "HELD" not in tried.output
     assert not tried.timed_out
 
 
-async def test_disk_bomb_is_contained(harness: Yard) -> None:
+async def test_disk_bomb_is_contained(harness: EscapeHarness) -> None:
     for place in (".", "$TMPDIR", "~", "/dev/shm", "/var/tmp", "/"):
         tried = await harness.attempt(
             f"for n in {{1..24}}; do head -c 1M /dev/zero > {place}/b$n || exit 9; done; sleep 20",
@@ -136,44 +143,46 @@ async def test_disk_bomb_is_contained(harness: Yard) -> None:
         assert tried.code == 9 or "disk limit exceeded (8 MB)" in tried.notes
 
 
-async def test_exceeded_limit_is_reported_even_if_the_command_ended_quickly(harness: Yard) -> None:
+async def test_exceeded_limit_is_reported_even_if_the_command_ended_quickly(
+    harness: EscapeHarness,
+) -> None:
     tried = await harness.attempt(
         "head -c 6M /dev/zero > a && head -c 6M /dev/zero > b", ResourceLimits(disk_mb=8)
     )
     assert tried.code or "disk limit exceeded (8 MB)" in tried.notes
 
 
-async def test_flood_of_file_names_is_contained(harness: Yard) -> None:
+async def test_flood_of_file_names_is_contained(harness: EscapeHarness) -> None:
     names = "import os\nfor n in range(200_000): os.close(os.open(f'n{n}', os.O_CREAT))"
     tried = await harness.python(names, ResourceLimits(seconds=25))
-    assert "No space left" in tried.said or "disk limit exceeded" in tried.notes
+    assert "No space left" in tried.output or "disk limit exceeded" in tried.notes
 
 
-async def test_flood_of_output_is_drained_and_then_stopped(harness: Yard) -> None:
+async def test_flood_of_output_is_drained_and_then_stopped(harness: EscapeHarness) -> None:
     tried = await harness.attempt("yes; echo after", ResourceLimits(seconds=25))
-    assert tried.said.endswith("[output truncated]")
+    assert tried.output.endswith("[output truncated]")
     assert "output exceeded 64 MiB" in tried.notes
     assert not tried.timed_out
 
 
 async def test_traps_for_readers_of_the_files_have_no_effect(
-    harness: Yard, shared_directory: File
+    harness: EscapeHarness, shared_directory: File
 ) -> None:
     canary = shared_directory / "canary"
     canary.write_text(SECRET)
-    harness.desk.put("notes/a.md", "a")
+    harness.runner.put("notes/a.md", "a")
     tried = await harness.attempt(
         f"mkfifo pipe notes/pipe; ln -s {canary} one; ln -s {shared_directory} two;"
         f" rm -r notes; ln -s {shared_directory} notes; ln -s /dev/zero zero; ln -s loop loop;"
         " ln -s /proc/self/fd/0 three; /usr/bin/python3 -c '"
         'import os\nfor n in range(600): os.mkdir("d"); os.chdir("d")\nopen("deep", "w")\''
     )
-    assert SECRET.encode() not in b"".join(tried.left.values())
-    assert tried.left["one"] == str(canary).encode()
-    assert tried.left["notes"] == str(shared_directory).encode()
-    assert tried.left["loop"] == b"loop"
+    assert SECRET.encode() not in b"".join(tried.files.values())
+    assert tried.files["one"] == str(canary).encode()
+    assert tried.files["notes"] == str(shared_directory).encode()
+    assert tried.files["loop"] == b"loop"
     assert "pipe is neither" in tried.notes
-    assert not any(path.endswith("deep") for path in tried.left)
+    assert not any(path.endswith("deep") for path in tried.files)
 
 
 def bystander(uid: int) -> subprocess.Popen[bytes]:
@@ -185,7 +194,7 @@ def bystander(uid: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(["sleep", "100"], user=uid, group=uid, extra_groups=[])
 
 
-async def test_no_signal_reaches_a_process_outside(harness: Yard) -> None:
+async def test_no_signal_reaches_a_process_outside(harness: EscapeHarness) -> None:
     sleeper, other = bystander(os.getuid()), bystander(65534)
     try:
         tried = await harness.attempt(
@@ -193,7 +202,7 @@ async def test_no_signal_reaches_a_process_outside(harness: Yard) -> None:
             f" {other.pid} 1 $PPID; done; echo survived; kill -KILL -1",
             ResourceLimits(seconds=25),
         )
-        assert "survived" in tried.said
+        assert "survived" in tried.output
         assert (sleeper.poll(), other.poll()) == (None, None)
     finally:
         for process in (sleeper, other):
@@ -201,7 +210,7 @@ async def test_no_signal_reaches_a_process_outside(harness: Yard) -> None:
             process.wait()
 
 
-async def test_daemon_does_not_outlive_its_call(harness: Yard) -> None:
+async def test_daemon_does_not_outlive_its_call(harness: EscapeHarness) -> None:
     daemon = """
 import os, time
 if os.fork() == 0:
@@ -214,7 +223,7 @@ if os.fork() == 0:
 print("started")
 """
     tried = await harness.python(daemon)
-    assert (tried.code, tried.said) == (0, "started\n")
+    assert (tried.code, tried.output) == (0, "started\n")
 
 
 def sleep_marked(mark: str) -> str:
@@ -228,9 +237,9 @@ def is_running(mark: str) -> bool:
     )
 
 
-async def test_cancelled_command_leaves_no_process(harness: Yard) -> None:
+async def test_cancelled_command_leaves_no_process(harness: EscapeHarness) -> None:
     async def forever() -> None:
-        async with harness.desk.run(f"setsid {sleep_marked(harness.mark)} & sleep 1000"):
+        async with harness.runner.run(f"setsid {sleep_marked(harness.mark)} & sleep 1000"):
             raise AssertionError("it ended")
 
     task = asyncio.create_task(forever())
@@ -239,7 +248,7 @@ async def test_cancelled_command_leaves_no_process(harness: Yard) -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert leftovers(harness.directory, harness.mark) == []
-    assert await harness.desk.said("echo serving") == "serving\n"
+    assert await harness.runner.output_of("echo serving") == "serving\n"
 
 
 STANDALONE = """
@@ -264,7 +273,7 @@ def sandbox_process(*arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", STANDALONE, *arguments])
 
 
-@pytest.mark.parametrize("tier", sorted({name.partition("-")[0] for name in WALLED}))
+@pytest.mark.parametrize("tier", sorted({name.partition("-")[0] for name in DISTINCT_TIERS}))
 async def test_killed_server_leaves_no_process_for_long(tier: str, tmp_path: File) -> None:
     mark, place = os.urandom(8).hex(), tmp_path / "sandboxes"
     server = sandbox_process(str(place), tier, f"(setsid {sleep_marked(mark)} &) ; sleep 1000")
@@ -281,4 +290,4 @@ async def test_killed_server_leaves_no_process_for_long(tier: str, tmp_path: Fil
     assert leftovers(place, mark) == []
     await sandbox.close()
     assert list(place.glob("keepers/*")) == []
-    assert groups(place) == []
+    assert control_groups(place) == []

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
-from tests.support.server_process import FILES, Live, serving
+from tests.support.server_process import FILES, ServerProcess, serving
 
 from carrel.core.store.event import EVENT_TYPES
 from carrel.server.rest.meta.json_schemas import SCHEMAS
@@ -30,14 +30,14 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     data = tmp_path_factory.mktemp("documents")
     with serving(data, webhooks_private="true") as server:
         yield server
 
 
 @pytest.fixture
-async def owner(live: Live) -> AsyncIterator[httpx.AsyncClient]:
+async def owner(live: ServerProcess) -> AsyncIterator[httpx.AsyncClient]:
     async with live.http() as client:
         yield client
 
@@ -54,7 +54,7 @@ def _check(schema: Json, value: Any) -> None:
     Draft202012Validator(schema, format_checker=checker).validate(value)
 
 
-async def test_schemas_are_public_closed_and_name_their_own_address(live: Live) -> None:
+async def test_schemas_are_public_closed_and_name_their_own_address(live: ServerProcess) -> None:
     async with live.http(token="") as anonymous:
         for name in SCHEMAS:
             answer = await anonymous.get(f"/schemas/{name}")
@@ -88,7 +88,9 @@ async def test_capability_matches_its_schema(owner: httpx.AsyncClient) -> None:
     await assert_valid(owner, "workspace-capability", capability["capabilities"]["workspace"])
 
 
-async def test_every_error_matches_the_envelope(owner: httpx.AsyncClient, live: Live) -> None:
+async def test_every_error_matches_the_envelope(
+    owner: httpx.AsyncClient, live: ServerProcess
+) -> None:
     await owner.put(f"{FILES}/no.md", json={"content": "1"})
     responses = [
         await owner.get(f"{FILES}/nowhere.md"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path as File
 
 import pytest
-from tests.support.tenants import founded
+from tests.support.tenants import create_tenant
 
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
@@ -33,7 +33,7 @@ async def test_process_without_the_lock_runs_no_dreams(
     settings = load(location)
     async with open_ports(settings) as opened:
         ports = opened.ports
-        _, owner = await founded(ports)
+        _, owner = await create_tenant(ports)
         config = {"dreaming": {"enabled": True}}
         await agents.create(ports, owner, NewAgent("marco", "Marco", config=config))
         first, second = (leader_lock(settings, "dreams") for _ in range(2))

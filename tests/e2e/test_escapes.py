@@ -9,8 +9,13 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path as File
 
 import pytest
-from tests.support.escape_harness import Yard, open_house, processes_marked, yard
-from tests.support.local_providers import WALLED, Desk
+from tests.support.escape_harness import (
+    EscapeHarness,
+    open_harness,
+    processes_marked,
+    public_directory,
+)
+from tests.support.local_providers import DISTINCT_TIERS, CommandRunner
 from tests.support.wait import wait_until
 
 from carrel.ports.sandbox import ResourceLimits
@@ -24,19 +29,19 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=WALLED)
-async def harness(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Yard]:
-    async with yard(request.param, tmp_path) as running:
+@pytest.fixture(params=DISTINCT_TIERS)
+async def harness(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[EscapeHarness]:
+    async with open_harness(request.param, tmp_path) as running:
         yield running
 
 
 @pytest.fixture
 def shared_directory() -> Iterator[File]:
-    with open_house() as place:
+    with public_directory() as place:
         yield place
 
 
-async def test_no_tcp_port_of_the_host_can_be_reached(harness: Yard) -> None:
+async def test_no_tcp_port_of_the_host_can_be_reached(harness: EscapeHarness) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(0)
         port = listener.getsockname()[1]
@@ -49,13 +54,13 @@ for host in ("127.0.0.1", "::1", "localhost", "192.0.2.1"):
     except OSError as problem:
         print(type(problem).__name__)
 """)
-        assert "REACHED" not in tried.said
+        assert "REACHED" not in tried.output
         assert tried.code == 0
         with pytest.raises(BlockingIOError):
             listener.accept()
 
 
-async def test_no_udp_port_and_no_name_server_can_be_reached(harness: Yard) -> None:
+async def test_no_udp_port_and_no_name_server_can_be_reached(harness: EscapeHarness) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.settimeout(0)
@@ -72,13 +77,13 @@ try:
 except OSError as problem:
     print(type(problem).__name__)
 """)
-        assert "RESOLVED" not in tried.said
+        assert "RESOLVED" not in tried.output
         with pytest.raises(BlockingIOError):
             listener.recv(10)
 
 
 async def test_no_unix_socket_of_the_host_can_be_reached(
-    harness: Yard, shared_directory: File
+    harness: EscapeHarness, shared_directory: File
 ) -> None:
     name = f"\0carrel-{os.urandom(6).hex()}"
     path = str(shared_directory / "socket")
@@ -97,7 +102,7 @@ for at in ({name!r}, {path!r}):
     except OSError as problem:
         print(type(problem).__name__)
 """)
-        assert "REACHED" not in tried.said
+        assert "REACHED" not in tried.output
         assert tried.code == 0
         for listener in (hidden, named):
             with pytest.raises(BlockingIOError):
@@ -106,15 +111,15 @@ for at in ({name!r}, {path!r}):
 
 @pytest.mark.parametrize("harness", ["bubblewrap-overlay", "bubblewrap-copy"], indirect=True)
 async def test_environment_variables_load_no_library_of_the_workspace_into_bubblewrap(
-    harness: Yard,
+    harness: EscapeHarness,
 ) -> None:
-    harness.desk.put("evil.so", "no library at all\n" * 10)
+    harness.runner.put("evil.so", "no library at all\n" * 10)
     variables = {
         "LD_PRELOAD": "/tmp/workspace/evil.so",
         "LD_DEBUG": "files",
         "LD_DEBUG_OUTPUT": "/tmp/workspace/linked",
     }
-    async with harness.desk.run("true", env=variables) as ran:
+    async with harness.runner.run("true", env=variables) as ran:
         errors = ran.stderr.decode()
         assert not ran.changed
     assert "invalid ELF header" not in errors
@@ -122,14 +127,14 @@ async def test_environment_variables_load_no_library_of_the_workspace_into_bubbl
 
 
 @pytest.mark.parametrize("family", ["AF_NETLINK", "AF_PACKET", "AF_VSOCK", "AF_ALG"])
-async def test_unusual_sockets_cannot_be_opened(harness: Yard, family: str) -> None:
+async def test_unusual_sockets_cannot_be_opened(harness: EscapeHarness, family: str) -> None:
     tried = await harness.python(f"import socket; socket.socket(socket.{family}, socket.SOCK_RAW)")
     assert tried.code == 1
-    assert "Address family not supported" in tried.said
+    assert "Address family not supported" in tried.output
 
 
 async def test_no_file_of_the_host_can_be_read_or_written(
-    harness: Yard, shared_directory: File
+    harness: EscapeHarness, shared_directory: File
 ) -> None:
     canary = shared_directory / "canary"
     canary.write_text(SECRET)
@@ -139,15 +144,15 @@ async def test_no_file_of_the_host_can_be_read_or_written(
         f" echo x > {shared_directory}/new; ln {canary} here;"
         f" ls {shared_directory} /root /home /var /srv /boot; echo x > /usr/x"
     )
-    assert SECRET not in tried.said
+    assert SECRET not in tried.output
     assert canary.read_text() == SECRET
     assert os.listdir(shared_directory) == ["canary"]
     assert "x" not in os.listdir("/usr")
-    assert "root:" not in tried.said
+    assert "root:" not in tried.output
 
 
 async def test_database_key_and_other_sandboxes_cannot_be_read(
-    harness: Yard,
+    harness: EscapeHarness,
 ) -> None:
     data = harness.directory.parent
     for name in ("carrel.db", "vault.key"):
@@ -157,17 +162,17 @@ async def test_database_key_and_other_sandboxes_cannot_be_read(
         f"cat {data}/carrel.db {data}/vault.key {data}/sandboxes/*/*; ls {data} {data}/sandboxes;"
         f" find / -name carrel.db -o -name vault.key -o -name 'bytes-*' 2>/dev/null"
     )
-    assert SECRET not in tried.said
-    assert "keepers\n" not in tried.said
-    assert "\n/" not in tried.said.replace(f"\n{data}", "")
+    assert SECRET not in tried.output
+    assert "keepers\n" not in tried.output
+    assert "\n/" not in tried.output.replace(f"\n{data}", "")
 
 
-async def test_command_sees_nothing_of_a_concurrent_command(harness: Yard) -> None:
-    harness.desk.put("secret-of-another", SECRET)
+async def test_command_sees_nothing_of_a_concurrent_command(harness: EscapeHarness) -> None:
+    harness.runner.put("secret-of-another", SECRET)
     command = f"echo there > marker-of-another; exec -a {harness.mark} sleep 1000"
 
     async def run_other() -> None:
-        async with harness.desk.run(command, ResourceLimits(seconds=90)):
+        async with harness.runner.run(command, ResourceLimits(seconds=90)):
             pass
 
     def is_running() -> bool:
@@ -179,8 +184,8 @@ async def test_command_sees_nothing_of_a_concurrent_command(harness: Yard) -> No
     running = asyncio.create_task(run_other())
     try:
         await wait_until(is_running, "the other command runs")
-        observer = Desk(harness.desk.sandbox)
-        output = await observer.said(
+        observer = CommandRunner(harness.runner.sandbox)
+        output = await observer.output_of(
             "find / -name '*-of-another' 2>/dev/null; cat /proc/*/cmdline 2>/dev/null;"
             " grep -rl nobody.inside /tmp /home /workspace /dev/shm ~ . 2>/dev/null"
         )
@@ -193,7 +198,7 @@ async def test_command_sees_nothing_of_a_concurrent_command(harness: Yard) -> No
 
 
 async def test_server_process_cannot_be_seen_or_inspected(
-    harness: Yard, monkeypatch: pytest.MonkeyPatch
+    harness: EscapeHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CARREL_TEST_SECRET", SECRET)
     tried = await harness.attempt(
@@ -201,11 +206,11 @@ async def test_server_process_cannot_be_seen_or_inspected(
         f" ls /proc/{os.getpid()}/root /proc/1/root /proc/1/cwd; env; cat /proc/*/cmdline;"
         f" cat /proc/kcore /proc/kmsg /proc/1/mem | head -c 10; dmesg"
     )
-    assert SECRET not in tried.said
-    assert "pytest" not in tried.said
+    assert SECRET not in tried.output
+    assert "pytest" not in tried.output
 
 
-async def test_dangerous_kernel_interfaces_are_closed(harness: Yard) -> None:
+async def test_dangerous_kernel_interfaces_are_closed(harness: EscapeHarness) -> None:
     tried = await harness.python("""
 import ctypes, errno, os
 libc = ctypes.CDLL(None, use_errno=True)
@@ -230,13 +235,13 @@ ctypes.set_errno(0)
 got = libc.ioctl(0, 0x5412, b"x")
 print("TIOCSTI", errno.errorcode.get(ctypes.get_errno(), got))
 """)
-    results = dict(line.rsplit(" ", 1) for line in tried.said.splitlines())
+    results = dict(line.rsplit(" ", 1) for line in tried.output.splitlines())
     assert results.pop("clone3") == "ENOSYS"
     assert set(results.values()) == {"EPERM"}, results
     assert len(results) == 18
 
 
-async def test_other_processes_cannot_be_traced(harness: Yard) -> None:
+async def test_other_processes_cannot_be_traced(harness: EscapeHarness) -> None:
     tried = await harness.python(f"""
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
@@ -247,19 +252,19 @@ for pid in (child, os.getppid(), 1, {os.getpid()}):
     print("TRACED" if libc.ptrace(16, pid, 0, 0) == 0 else "no")
 os.kill(child, 9)
 """)
-    assert tried.said == "no\n" * 4
+    assert tried.output == "no\n" * 4
 
 
-async def test_command_cannot_change_its_user(harness: Yard) -> None:
+async def test_command_cannot_change_its_user(harness: EscapeHarness) -> None:
     tried = await harness.attempt(
         "cp /usr/bin/id mine; chmod 6755 mine; ./mine -u; id -u; su -c id; chroot / id;"
         " grep -E 'NoNewPrivs|CapEff|CapBnd' /proc/self/status;"
         " for one in $(find /usr -perm -4000 2>/dev/null | head -3); do echo $one; done;"
         " /usr/bin/python3 -c 'import os; os.setuid(0); print(\"ROOT\")'; unshare -Ur id -u"
     )
-    lines = tried.said.splitlines()
+    lines = tried.output.splitlines()
     assert lines[0] == lines[1] != "0"
-    assert "ROOT" not in tried.said
-    assert "uid=0" not in tried.said
-    assert "\n0\n" not in tried.said
+    assert "ROOT" not in tried.output
+    assert "uid=0" not in tried.output
+    assert "\n0\n" not in tried.output
     assert "lost its setuid" in tried.notes

@@ -9,14 +9,16 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.support.server_process import Live, serving
+from tests.support.server_process import ServerProcess, serving
 
 FOLLOWERS = [f"agent-{number}" for number in range(8)]
 SALES = "/v1/templates/sales"
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def pair(request: pytest.FixtureRequest, tmp_path: File) -> Iterator[tuple[Live, Live]]:
+def pair(
+    request: pytest.FixtureRequest, tmp_path: File
+) -> Iterator[tuple[ServerProcess, ServerProcess]]:
     """Two servers on one store."""
     if request.param == "sqlite":
         with serving(tmp_path) as first, serving(tmp_path) as second:
@@ -68,7 +70,9 @@ async def check_edits(first: httpx.AsyncClient, second: httpx.AsyncClient) -> No
     }
 
 
-def test_edit_is_visible_to_the_next_read_in_another_process(pair: tuple[Live, Live]) -> None:
+def test_edit_is_visible_to_the_next_read_in_another_process(
+    pair: tuple[ServerProcess, ServerProcess],
+) -> None:
     async def main() -> None:
         async with pair[0].http() as first, pair[1].http() as second:
             await check_edits(first, second)

@@ -16,14 +16,14 @@ import pytest
 from dulwich import porcelain
 from dulwich.errors import GitProtocolError
 from dulwich.repo import Repo
-from tests.support.server_process import PLAIN, TOKEN, Live, carrel, serving
+from tests.support.server_process import PLAIN, TOKEN, ServerProcess, carrel, serving
 
 VERSIONS = 1000
 HEAD = {"Authorization": f"Bearer {TOKEN}"}
 NEW = {"slug": "marco", "name": "Marco", "config": {"workspaceGit": {"enabled": True}}}
 
 
-async def agent_with_history(live: Live, versions: int) -> None:
+async def agent_with_history(live: ServerProcess, versions: int) -> None:
     """An agent whose three files are written many times."""
     async with live.http() as owner:
         (await owner.post("/v1/agents", json=NEW)).raise_for_status()
@@ -37,11 +37,11 @@ async def agent_with_history(live: Live, versions: int) -> None:
         await asyncio.gather(*(writer(f"n{n}", versions // 4) for n in range(4)))
 
 
-def address(live: Live) -> str:
+def address(live: ServerProcess) -> str:
     return live.url.replace("://", f"://x:{TOKEN}@") + "/git/marco.git"
 
 
-def clone_with_dulwich(live: Live, target: File) -> list[str]:
+def clone_with_dulwich(live: ServerProcess, target: File) -> list[str]:
     """The ids of all commits, newest first, cloned by a library instead of git."""
     with porcelain.clone(address(live), str(target), errstream=porcelain.NoneStream()) as repo:
         return _commits(repo)
@@ -67,7 +67,7 @@ def git(*arguments: str) -> str:
     return done.stdout
 
 
-def clone_with_git(live: Live, target: File, ids: list[str]) -> None:
+def clone_with_git(live: ServerProcess, target: File, ids: list[str]) -> None:
     """The same by git itself, in every protocol version, if git is installed."""
     for version in ("0", "1", "2"):
         place = str(target / f"v{version}")
@@ -186,7 +186,7 @@ def test_server_killed_during_a_clone_serves_the_same_ids_after_restart(tmp_path
     assert json.loads(carrel(data, "git", "rebuild", "marco", "--json").stdout)["oid"] == ids[0]
 
 
-def _ask(live: Live) -> None:
+def _ask(live: ServerProcess) -> None:
     with suppress(httpx.HTTPError):
         httpx.get(f"{address(live)}/info/refs?service=git-upload-pack", timeout=60, verify=PLAIN)
 

@@ -10,17 +10,17 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.support.server_process import FILES, TOKEN, Live, serving
+from tests.support.server_process import FILES, TOKEN, ServerProcess, serving
 
 
 @pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     data: File = tmp_path_factory.mktemp("hostile")
     with serving(data) as live:
         yield live
 
 
-async def is_serving(live: Live) -> None:
+async def is_serving(live: ServerProcess) -> None:
     async with live.http() as client:
         response = await client.put(f"{FILES}/alive.md", json={"content": "alive"})
         assert response.status_code == 200
@@ -44,7 +44,7 @@ def bodies() -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", bodies())
-def test_invalid_body_is_refused_with_our_envelope(live: Live, name: str) -> None:
+def test_invalid_body_is_refused_with_our_envelope(live: ServerProcess, name: str) -> None:
     async def scenario() -> None:
         async with live.http() as client:
             head = {"Content-Type": "application/json"}
@@ -64,7 +64,7 @@ PATHS = [
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_path_that_could_escape_is_refused(live: Live, path: str) -> None:
+def test_path_that_could_escape_is_refused(live: ServerProcess, path: str) -> None:
     async def scenario() -> None:
         reader, writer = await asyncio.open_connection(*_address(live))
         body = b'{"content":"x"}'
@@ -78,12 +78,12 @@ def test_path_that_could_escape_is_refused(live: Live, path: str) -> None:
     asyncio.run(scenario())
 
 
-def _address(live: Live) -> tuple[str, int]:
+def _address(live: ServerProcess) -> tuple[str, int]:
     url = httpx.URL(live.url)
     return url.host, url.port or 80
 
 
-def test_slow_and_silent_clients_block_no_others(live: Live) -> None:
+def test_slow_and_silent_clients_block_no_others(live: ServerProcess) -> None:
     async def scenario() -> None:
         lines = (
             b"",
@@ -104,7 +104,7 @@ def test_slow_and_silent_clients_block_no_others(live: Live) -> None:
     asyncio.run(scenario())
 
 
-def test_server_responds_with_a_thousand_open_streams(live: Live) -> None:
+def test_server_responds_with_a_thousand_open_streams(live: ServerProcess) -> None:
     count = 1000
 
     async def scenario() -> None:
@@ -140,7 +140,9 @@ ENDLESS = {
 }
 
 
-async def answered(live: Live, begin: bytes, more: bytes = b"", megabytes: int = 0) -> bytes:
+async def answered(
+    live: ServerProcess, begin: bytes, more: bytes = b"", megabytes: int = 0
+) -> bytes:
     """The response, however much of the request the server accepted."""
     reader, writer = await asyncio.open_connection(*_address(live))
     with suppress(ConnectionError):
@@ -158,7 +160,7 @@ async def answered(live: Live, begin: bytes, more: bytes = b"", megabytes: int =
 
 
 @pytest.mark.parametrize("part", ENDLESS)
-def test_endless_request_is_cut_off(live: Live, part: str) -> None:
+def test_endless_request_is_cut_off(live: ServerProcess, part: str) -> None:
     async def scenario() -> None:
         before = _memory(live)
         await answered(live, ENDLESS[part], b"x", 64)
@@ -168,13 +170,13 @@ def test_endless_request_is_cut_off(live: Live, part: str) -> None:
     asyncio.run(scenario())
 
 
-def _memory(live: Live) -> int:
+def _memory(live: ServerProcess) -> int:
     """Peak memory of the server."""
     with open(f"/proc/{live.process.pid}/status") as status:
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
 
 
-def test_too_large_headers_are_431_and_large_ones_are_accepted(live: Live) -> None:
+def test_too_large_headers_are_431_and_large_ones_are_accepted(live: ServerProcess) -> None:
     async def scenario() -> None:
         refused = await answered(live, GET + b"X-Large: " + b"x" * 300_000)
         assert refused.startswith(b"HTTP/1.1 431 ")
@@ -189,7 +191,7 @@ def test_too_large_headers_are_431_and_large_ones_are_accepted(live: Live) -> No
     asyncio.run(scenario())
 
 
-def test_large_body_is_no_large_header(live: Live) -> None:
+def test_large_body_is_no_large_header(live: ServerProcess) -> None:
     async def scenario() -> None:
         async with live.http() as client:
             body = {"content": "x" * 1_000_000}
@@ -215,7 +217,7 @@ NO_HTTP = [
 
 
 @pytest.mark.parametrize("raw", NO_HTTP)
-def test_invalid_http_is_refused_with_our_envelope(live: Live, raw: bytes) -> None:
+def test_invalid_http_is_refused_with_our_envelope(live: ServerProcess, raw: bytes) -> None:
     async def scenario() -> None:
         answer = await answered(live, raw)
         *_, refused = answer.partition(b"HTTP/1.1 400 ")

@@ -17,7 +17,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.server_process import PLAIN, TOKEN, Live, serving
+from tests.support.server_process import PLAIN, TOKEN, ServerProcess, serving
 
 CANARY = "canary7d1f"
 PLATFORM = "carrel_platform_of_the_isolation_tests"
@@ -81,14 +81,14 @@ def visible_state(client: httpx.Client, ids: list[str]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     data: File = tmp_path_factory.mktemp("isolation")
     with serving(data, platform_token=PLATFORM, webhooks_private="1") as live:
         yield live
 
 
 @pytest.fixture(scope="module")
-def scene(live: Live) -> Iterator[Scene]:
+def scene(live: ServerProcess) -> Iterator[Scene]:
     body = {"slug": "other", "name": "Other", "owner": {"name": "Eve", "email": "eve@example.com"}}
     head = {"Authorization": f"Bearer {PLATFORM}"}
     created = httpx.post(f"{live.url}/v1/tenants", json=body, headers=head, verify=PLAIN)

@@ -12,7 +12,7 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.support.server_process import FILES, Live, carrel, serving
+from tests.support.server_process import FILES, ServerProcess, carrel, serving
 
 KILLS = {1: 14, 2: 6}
 """Number of kills by number of worker processes: twenty in all."""
@@ -68,7 +68,7 @@ async def read(client: httpx.AsyncClient, ledger: Ledger) -> None:
                 ledger.torn.append(f"writer {writer}: {sorted(lines)}")
 
 
-async def load_and_kill(live: Live, ledger: Ledger, count: int) -> None:
+async def load_and_kill(live: ServerProcess, ledger: Ledger, count: int) -> None:
     """Load the server, and kill it once it has acknowledged this many writes."""
     target = ledger.total() + count
     async with live.http() as client:
@@ -84,7 +84,7 @@ async def load_and_kill(live: Live, ledger: Ledger, count: int) -> None:
                 await task
 
 
-async def check(live: Live, ledger: Ledger, *, again: bool = False) -> None:
+async def check(live: ServerProcess, ledger: Ledger, *, again: bool = False) -> None:
     """Check that every acknowledged write in the history has its content.
 
     ``again`` repeats the checks that were done before.
@@ -131,7 +131,7 @@ def test_killed_server_loses_no_acknowledged_write(tmp_path: File, workers: int)
 
 @closes_connections
 def test_terminated_server_completes_requests_in_flight(tmp_path: File) -> None:
-    async def scenario(live: Live) -> None:
+    async def scenario(live: ServerProcess) -> None:
         async with live.http() as client:
             writes = [
                 asyncio.create_task(client.put(f"{FILES}/{n}.md", json={"content": "x" * 4000}))

@@ -8,7 +8,7 @@ from pathlib import Path as File
 from typing import Any
 
 import httpx
-from tests.support.server_process import Live, serving
+from tests.support.server_process import ServerProcess, serving
 
 KATE = "/v1/agents/kate"
 FACT = "Luis prefers Spanish"
@@ -89,7 +89,7 @@ async def same(owner: httpx.AsyncClient, before: dict[str, str]) -> None:
             assert await prompt(owner, again["runId"]) == text
 
 
-async def first_server(live: Live) -> dict[str, str]:
+async def first_server(live: ServerProcess) -> dict[str, str]:
     async with live.http() as owner:
         before = await begin(owner)
         main, shared = before.values()
@@ -103,7 +103,7 @@ async def first_server(live: Live) -> dict[str, str]:
         return before
 
 
-async def second_server(live: Live, before: dict[str, str]) -> None:
+async def second_server(live: ServerProcess, before: dict[str, str]) -> None:
     async with live.http() as owner:
         await same(owner, before)
         await ask(owner, "DELETE", KATE)

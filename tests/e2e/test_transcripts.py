@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.server_process import PLAIN, TOKEN, Live, carrel, serving
+from tests.support.server_process import PLAIN, TOKEN, ServerProcess, carrel, serving
 
 KILLS = 5
 WRITERS = 8
@@ -31,7 +31,7 @@ def closed_connections() -> Iterator[None]:
     gc.collect()
 
 
-def begin(live: Live) -> None:
+def begin(live: ServerProcess) -> None:
     head = {"Authorization": f"Bearer {TOKEN}"}
     body = {"slug": "kate", "name": "Kate", "config": {"transcriptsDir": "chats/kate"}}
     response = httpx.post(f"{live.url}/v1/agents", json=body, headers=head, verify=PLAIN)
@@ -46,7 +46,7 @@ def lines(content: bytes) -> list[dict[str, Any]]:
     return entries
 
 
-def wait_for_transcript(live: Live, root: File, expected: bytes) -> bytes:
+def wait_for_transcript(live: ServerProcess, root: File, expected: bytes) -> bytes:
     """The file, once it has the expected content."""
     file, deadline = root / "chats" / "kate" / f"{ID}.jsonl", time.monotonic() + 30
     while True:
@@ -56,7 +56,7 @@ def wait_for_transcript(live: Live, root: File, expected: bytes) -> bytes:
         httpx.get(f"{live.url}/healthz", verify=PLAIN).raise_for_status()
 
 
-async def export_transcript(live: Live) -> bytes:
+async def export_transcript(live: ServerProcess) -> bytes:
     async with live.http() as client:
         return (await client.get(f"{ROOT}/{ID}.jsonl")).raise_for_status().content
 
@@ -76,7 +76,7 @@ async def append_entry(client: httpx.AsyncClient, text: str) -> httpx.Response:
     return await client.post(f"{ROOT}/{ID}/entries", json=body, headers=key)
 
 
-async def append_missing(live: Live, texts: set[str]) -> None:
+async def append_missing(live: ServerProcess, texts: set[str]) -> None:
     """Send entries without a response again; the killed server may have stored them."""
     async with live.http() as client:
         answers = [await append_entry(client, text) for text in sorted(texts)]
@@ -84,7 +84,7 @@ async def append_missing(live: Live, texts: set[str]) -> None:
 
 
 async def load_and_kill(
-    live: Live, acknowledged: list[tuple[int, str]], sent: set[str], target: int
+    live: ServerProcess, acknowledged: list[tuple[int, str]], sent: set[str], target: int
 ) -> None:
     async with live.http() as client:
         await client.post(ROOT, json={"id": ID})
@@ -137,7 +137,7 @@ def settings(request: pytest.FixtureRequest) -> dict[str, str]:
     return {"database_url": str(request.getfixturevalue("postgres_url"))}
 
 
-async def write_with_16_clients(live: Live) -> None:
+async def write_with_16_clients(live: ServerProcess) -> None:
     async with live.http() as client:
 
         async def write(n: int) -> None:

@@ -18,8 +18,8 @@ from urllib.parse import quote, quote_from_bytes
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tests.support.rest_client import Desk, desk
-from tests.support.rest_tenant import URL, member, stage
+from tests.support.rest_client import RestServer, open_rest_server
+from tests.support.rest_tenant import URL, create_member, create_overlay_agent
 
 from carrel.actions.accounts import credentials
 from carrel.server.graphql import http
@@ -38,7 +38,7 @@ OVERRIDDEN: Final = 1
 class RawClient:
     """Client with a token that sends the bytes of a request unchanged."""
 
-    def __init__(self, server: Desk, token: str, agent: str) -> None:
+    def __init__(self, server: RestServer, token: str, agent: str) -> None:
         self.agent = agent
         self.ports, self._app, self._token = server.ports, server.app, token
 
@@ -212,15 +212,15 @@ def spellings(draw: st.DrawFn) -> str:
     return text
 
 
-async def create_protected_agent(server: Desk) -> tuple[str, dict[str, str]]:
+async def create_protected_agent(server: RestServer) -> tuple[str, dict[str, str]]:
     """Create an agent with protected files; return it with tokens by kind."""
-    owner = await server.found()
+    owner = await server.create_tenant()
     for path in PROTECTED:
         await owner.put(
             f"/v1/defaults/files/{path}", json={"content": f"{path} {{{{HUMAN_NAME}}}}"}
         )
-    agent = await stage(owner)
-    bob = await member(owner)
+    agent = await create_overlay_agent(owner)
+    bob = await create_member(owner)
     paired = await owner.patch(f"/v1/agents/{agent}", json={"humanPairId": bob["id"]})
     assert paired.status_code == 200
     for path in PROTECTED[:-1]:
@@ -235,7 +235,7 @@ async def create_protected_agent(server: Desk) -> tuple[str, dict[str, str]]:
     return agent, keys
 
 
-async def list_files(server: Desk, token: str, agent: str) -> dict[str, Any]:
+async def list_files(server: RestServer, token: str, agent: str) -> dict[str, Any]:
     """The agent's files by path."""
     client = server.as_(token)
     listed = await client.post(
@@ -257,7 +257,7 @@ async def list_files(server: Desk, token: str, agent: str) -> dict[str, Any]:
 def test_no_spelling_changes_a_protected_file(protocol: str, path: str, tmp_path: File) -> None:
     async def scenario() -> None:
         directory = File(mkdtemp(dir=tmp_path))
-        async with desk(directory, more=http.endpoints(12, 10_000)) as server:
+        async with open_rest_server(directory, more=http.endpoints(12, 10_000)) as server:
             agent, tokens = await create_protected_agent(server)
             owner = tokens["the owner"]
             before = await list_files(server, owner, agent)
@@ -292,7 +292,7 @@ def same_on_some_filesystem(first: str, second: str) -> bool:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_each_protocol_changes_a_file_that_is_not_protected(protocol: str, tmp_path: File) -> None:
     async def scenario() -> None:
-        async with desk(tmp_path, more=http.endpoints(12, 10_000)) as server:
+        async with open_rest_server(tmp_path, more=http.endpoints(12, 10_000)) as server:
             agent, tokens = await create_protected_agent(server)
             owner, own = tokens["the owner"], PROTOCOLS[protocol] is host_api
             client = RawClient(server, tokens["agent"] if own else owner, agent)

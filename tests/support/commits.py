@@ -18,7 +18,7 @@ ACME, GLOBEX = "acme", "globex"
 AGENT = Scope(ACME, ScopeKind.AGENT, "marco")
 TEMPLATE = Scope(ACME, ScopeKind.TEMPLATE, "sales")
 DEFAULTS = Scope(ACME, ScopeKind.DEFAULTS, "defaults")
-STRANGER = Scope(GLOBEX, ScopeKind.AGENT, "marco")
+FOREIGN_AGENT = Scope(GLOBEX, ScopeKind.AGENT, "marco")
 SOUL, RULES = Path("SOUL.md"), Path("GUARDRAILS.md")
 NOW = 1_800_000_000_000
 
@@ -42,7 +42,7 @@ def commit(*writes: Write, **more: Any) -> Commit:
     return Commit(writes, **{"author": "ada", "reason": "to see", "at": NOW, **more})
 
 
-async def attempt(
+async def try_write(
     ports: Store, text: str | None, scope: Scope = AGENT, path: Path = SOUL, **more: Any
 ) -> Outcome:
     """Try one write and return its outcome."""
@@ -50,20 +50,22 @@ async def attempt(
     return outcome
 
 
-async def say(
+async def put_text(
     ports: Store, text: str | None, scope: Scope = AGENT, path: Path = SOUL, **more: Any
 ) -> Head:
     """Make one write that must succeed."""
-    [head] = applied(await attempt(ports, text, scope, path, **more)).heads
+    [head] = assert_applied(await try_write(ports, text, scope, path, **more)).heads
     return head
 
 
-def applied(outcome: Outcome) -> Applied:
+def assert_applied(outcome: Outcome) -> Applied:
     assert isinstance(outcome, Applied), outcome
     return outcome
 
 
-async def texts(ports: Store, layer: Scope | SnapshotLayer, *, prefix: str = "") -> dict[str, str]:
+async def read_texts(
+    ports: Store, layer: Scope | SnapshotLayer, *, prefix: str = ""
+) -> dict[str, str]:
     """The live files of a layer by path."""
     [tree] = await ports.trees.read([layer], prefix=prefix)
     assert all(head.entry for head in tree.heads.values())
@@ -72,24 +74,24 @@ async def texts(ports: Store, layer: Scope | SnapshotLayer, *, prefix: str = "")
     return {path: contents[entry.blob.digest].decode() for path, entry in entries.items()}
 
 
-async def numbers(ports: Store, scope: Scope = AGENT, path: Path = SOUL) -> list[int]:
+async def version_numbers(ports: Store, scope: Scope = AGENT, path: Path = SOUL) -> list[int]:
     """The retained versions of a path, newest first."""
     history = await ports.trees.history(scope, path, limit=1000)
     return [version.head.version for version in history]
 
 
-def run(id: str, scope: Scope = AGENT, **more: Any) -> Run:
+def new_run(id: str, scope: Scope = AGENT, **more: Any) -> Run:
     return Run(
         id, scope.tenant, scope, "noop", Audience.MAIN, RunStatus.RUNNING, "ada", NOW, **more
     )
 
 
-async def start(ports: Store, id: str, *layers: Scope | SnapshotLayer) -> Run:
-    [started] = await ports.runs.start([(run(id), layers or (AGENT,))])
+async def start_run(ports: Store, id: str, *layers: Scope | SnapshotLayer) -> Run:
+    [started] = await ports.runs.start([(new_run(id), layers or (AGENT,))])
     return started
 
 
-async def log(ports: Store, **filters: Any) -> Sequence[Event]:
+async def list_events(ports: Store, **filters: Any) -> Sequence[Event]:
     """Every event of the tenant so far that matches the filter."""
     return await ports.events.read_after(
         None, EventFilter(**{"tenant": ACME, **filters}), limit=10_000

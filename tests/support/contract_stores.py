@@ -55,7 +55,7 @@ class Store(Protocol):
 
 
 @dataclass(frozen=True)
-class Place:
+class StoreLocation:
     directory: File
     database: Callable[[], str]
     """Creates an empty PostgreSQL database and returns its URL."""
@@ -109,19 +109,19 @@ class Ports:
         return self.store.recalls
 
 
-def flipped(content: bytes) -> bytes:
+def flip_bit(content: bytes) -> bytes:
     return bytes([content[0] ^ 1]) + content[1:]
 
 
 @asynccontextmanager
-async def sqlite(place: Place) -> AsyncIterator[Ports]:
+async def sqlite(place: StoreLocation) -> AsyncIterator[Ports]:
     file = files.fresh(place.directory / "carrel.db")
     objects = DirectoryBlobStore(place.directory / "objects")
 
     async def tamper(digest: Digest) -> None:
         with closing(sqlite3.connect(file)) as db, db:
             for id, body in _find_rows(db, digest):
-                db.execute("UPDATE content SET body = ? WHERE id = ?", (flipped(body), id))
+                db.execute("UPDATE content SET body = ? WHERE id = ?", (flip_bit(body), id))
         await _tamper_with(objects, digest)
 
     def twin() -> AbstractAsyncContextManager[Store]:
@@ -142,11 +142,11 @@ async def _tamper_with(objects: LargeBlobStore, digest: Digest) -> None:
     if content is not None:
         await objects.discard([digest])
         await objects.delete([digest])
-        await objects.put(digest, flipped(content))
+        await objects.put(digest, flip_bit(content))
 
 
 @asynccontextmanager
-async def postgres(place: Place) -> AsyncIterator[Ports]:
+async def postgres(place: StoreLocation) -> AsyncIterator[Ports]:
     url, objects = place.database(), DirectoryBlobStore(place.directory / "objects")
 
     async def tamper(digest: Digest) -> None:
@@ -168,7 +168,7 @@ async def postgres(place: Place) -> AsyncIterator[Ports]:
         yield Ports(store, tamper, twin, store.maintenance)
 
 
-STORES: Final[Mapping[str, Callable[[Place], AbstractAsyncContextManager[Ports]]]] = {
+STORES: Final[Mapping[str, Callable[[StoreLocation], AbstractAsyncContextManager[Ports]]]] = {
     "sqlite": sqlite,
     "postgres": postgres,
 }

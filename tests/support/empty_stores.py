@@ -38,7 +38,7 @@ LARGE: Final = Path("large.txt")
 
 
 @dataclass(frozen=True)
-class Shelter:
+class OpenedStore:
     """A store and its large-blob store."""
 
     store: Any
@@ -55,7 +55,7 @@ class Stores:
     @asynccontextmanager
     async def open(
         self, kind: str, objects: bool | LargeBlobStore = True
-    ) -> AsyncIterator[Shelter]:
+    ) -> AsyncIterator[OpenedStore]:
         self._store_count += 1
         directory = self._directory / f"store-{self._store_count}"
         place = DirectoryBlobStore(directory / "objects") if objects is True else objects or None
@@ -63,15 +63,15 @@ class Stores:
             async with sqlite.open_store(
                 files.fresh(directory / "carrel.db"), objects=place
             ) as store:
-                yield Shelter(store, place)
+                yield OpenedStore(store, place)
         else:
             url = await asyncio.to_thread(self._database)
             async with postgres.open_store(url, objects=place) as pooled:
-                yield Shelter(pooled, place)
+                yield OpenedStore(pooled, place)
 
 
-async def say(
-    shelter: Shelter, text: str | None, path: Path = SOUL, scope: Scope = AGENT, **more: Any
+async def put_text(
+    shelter: OpenedStore, text: str | None, path: Path = SOUL, scope: Scope = AGENT, **more: Any
 ) -> Head:
     """Make one write that must succeed; None writes a tombstone."""
     entry = None
@@ -81,14 +81,14 @@ async def say(
     return await commit(shelter, Write(scope, path, entry), **more)
 
 
-async def commit(shelter: Shelter, write: Write, **more: Any) -> Head:
+async def commit(shelter: OpenedStore, write: Write, **more: Any) -> Head:
     facts = {"author": "ada", "reason": "to see", "at": NOW, **more}
     [outcome] = await shelter.store.trees.commit([Commit((write,), **facts)])
     assert isinstance(outcome, Applied), outcome
     return outcome.heads[0]
 
 
-async def keep_only(shelter: Shelter, versions: int) -> None:
+async def keep_only(shelter: OpenedStore, versions: int) -> None:
     """Set the tenant's policy, at a time before all other commits."""
     body = {"limits": {"maxVersions": versions}}
     changes = (RecordChange("acme", RecordType.POLICY, "policy", body),)
@@ -97,24 +97,24 @@ async def keep_only(shelter: Shelter, versions: int) -> None:
     assert isinstance(outcome, Applied)
 
 
-async def fill(shelter: Shelter, *, talks: bool = True) -> None:
+async def fill(shelter: OpenedStore, *, talks: bool = True) -> None:
     """Histories, a tombstone, large blobs, runs, records, idempotency keys, deliveries, events."""
     store = shelter.store
     for n in range(3):
-        await say(shelter, f"shared {n} é\n", scope=TEMPLATE)
+        await put_text(shelter, f"shared {n} é\n", scope=TEMPLATE)
     for n in range(4):
-        await say(shelter, f"own {n}")
+        await put_text(shelter, f"own {n}")
     run = Run("run_1", "acme", AGENT, "noop", Audience.MAIN, RunStatus.RUNNING, "ada", NOW)
     other = structs.replace(run, id="run_2", variables={"NAME": "Ada"})
     [started, ended] = await store.runs.start([(run, (AGENT, TEMPLATE)), (other, (AGENT,))])
     done = structs.replace(ended, status=RunStatus.COMPLETED, ended_at=NOW, snapshot_kept=False)
     assert await store.runs.update(done, ended)
-    await say(shelter, "later", run=started.id)
-    await say(shelter, None, path=Path("gone.md"))
-    await say(shelter, "x", path=Path("gone.md"))
-    await say(shelter, None, path=Path("gone.md"))
+    await put_text(shelter, "later", run=started.id)
+    await put_text(shelter, None, path=Path("gone.md"))
+    await put_text(shelter, "x", path=Path("gone.md"))
+    await put_text(shelter, None, path=Path("gone.md"))
     for n in range(3):
-        await say(shelter, f"{n}" * 100_000, path=LARGE)
+        await put_text(shelter, f"{n}" * 100_000, path=LARGE)
     changes = (
         RecordChange(
             "acme", RecordType.PERSON, "per_1", {"name": "Adä"}, 0, ("acme/person/email:a",), ("x",)
@@ -150,7 +150,7 @@ async def talk(store: Any) -> None:
     await store.sessions.append([SessionAppend("acme", TALKS[0], "marco", entries)])
 
 
-async def rows_of(shelter: Shelter) -> Mapping[str, Sequence[Sequence[Any]]]:
+async def rows_of(shelter: OpenedStore) -> Mapping[str, Sequence[Sequence[Any]]]:
     async with shelter.store.maintenance.snapshot() as frozen:
         return {
             table: [tuple(row) async for rows in frozen.rows(table) for row in rows]
@@ -158,13 +158,13 @@ async def rows_of(shelter: Shelter) -> Mapping[str, Sequence[Sequence[Any]]]:
         }
 
 
-async def told(shelter: Shelter, *, now: int = NOW, grace: int = HOUR) -> list[str]:
+async def check_findings(shelter: OpenedStore, *, now: int = NOW, grace: int = HOUR) -> list[str]:
     """The findings of the integrity check."""
     findings = await check_store(shelter.store.maintenance, shelter.objects, now=now, grace=grace)
     return [f"{finding.severity}: {finding.subject}: {finding.text}" for finding in findings.items]
 
 
-async def shown(shelter: Shelter) -> Mapping[str, Any]:
+async def read_view(shelter: OpenedStore) -> Mapping[str, Any]:
     """What readers see: files, snapshots, history, records, runs and pending deliveries."""
     store = shelter.store
     [run, released] = await store.runs.get("acme", ["run_1", "run_2"])
@@ -195,13 +195,13 @@ async def shown(shelter: Shelter) -> Mapping[str, Any]:
     }
 
 
-async def take(shelter: Shelter, file: File, **more: Any) -> backup.BackupResult:
+async def take_backup(shelter: OpenedStore, file: File, **more: Any) -> backup.BackupResult:
     return await backup.create_backup(
         shelter.store.maintenance, shelter.objects, file, now=NOW, **more
     )
 
 
-async def restore(shelter: Shelter, file: File) -> list[str]:
+async def restore(shelter: OpenedStore, file: File) -> list[str]:
     """Restore a backup and return the findings of its check."""
     store = shelter.store
     _, findings = await backup.restore(file, store.maintenance, shelter.objects, now=NOW)

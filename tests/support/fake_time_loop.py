@@ -7,11 +7,11 @@ import selectors
 
 import pytest
 
-A_MOMENT = 1e-6
+EXTRA_SECONDS = 1e-6
 """Added to every wait, since rounding could otherwise end it too early."""
 
 
-class Leaps(selectors.DefaultSelector):
+class FakeTimeSelector(selectors.DefaultSelector):
     """Advances the clock instead of waiting."""
 
     now = 0.0
@@ -19,16 +19,16 @@ class Leaps(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         events = super().select(0 if timeout else timeout)
         if timeout and not events:
-            self.now += timeout + A_MOMENT
+            self.now += timeout + EXTRA_SECONDS
         return events
 
 
-def leaping_loop() -> asyncio.AbstractEventLoop:
-    leaps = Leaps()
+def fake_time_loop() -> asyncio.AbstractEventLoop:
+    leaps = FakeTimeSelector()
     loop = asyncio.SelectorEventLoop(leaps)
     loop.time = lambda: leaps.now  # type: ignore[method-assign]  # the clock of all timers
     return loop
 
 
-LEAPING = ("asyncio", {"loop_factory": leaping_loop})
-in_leaps = pytest.mark.parametrize("anyio_backend", [pytest.param(LEAPING, id="in leaps")])
+FAKE_TIME = ("asyncio", {"loop_factory": fake_time_loop})
+with_fake_time = pytest.mark.parametrize("anyio_backend", [pytest.param(FAKE_TIME, id="in leaps")])

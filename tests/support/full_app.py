@@ -25,7 +25,7 @@ FILES = "/v1/host/workspace/files"
 
 
 @dataclass(frozen=True)
-class Whole:
+class FullApp:
     ports: Ports
     app: HttpApp
 
@@ -51,7 +51,7 @@ class Whole:
         return self.as_((await keys.create(self.ports, actor, spec)).token)
 
 
-async def hands(owner: httpx.AsyncClient) -> dict[str, Any]:
+async def create_tool_config(owner: httpx.AsyncClient) -> dict[str, Any]:
     """The part of an agent's config that gives it all tools, without approvals."""
     body = {"name": "box", "config": {"permissionMode": "bypass", "persistent": True}}
     sandbox = (await owner.post("/accounts/me/sandboxes", json=body)).json()["sandboxId"]
@@ -60,13 +60,13 @@ async def hands(owner: httpx.AsyncClient) -> dict[str, Any]:
     return {"sandbox": sandbox, "workspaces": [attached]}
 
 
-def app_of(ports: Ports) -> HttpApp:
+def create_rest_app(ports: Ports) -> HttpApp:
     settings = load(environ={}, file=File("no such file"))
     authenticate = authenticator(ports, settings)
     return create_app(ports, endpoints(settings), authenticate, metrics=Metrics())
 
 
 @asynccontextmanager
-async def whole(directory: File) -> AsyncIterator[Whole]:
+async def open_full_app(directory: File) -> AsyncIterator[FullApp]:
     async with open_ports(directory) as ports:
-        yield Whole(ports, app_of(ports))
+        yield FullApp(ports, create_rest_app(ports))

@@ -10,7 +10,7 @@ from typing import Any
 
 from dulwich.objects import Commit
 from dulwich.repo import Repo
-from tests.support.tenants import founded
+from tests.support.tenants import create_tenant
 
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
@@ -31,20 +31,20 @@ ENABLED = {"workspaceGit": {"enabled": True}}
 SOUL, MEMORY = Path("SOUL.md"), Path("MEMORY.md")
 
 
-class Studio:
+class GitAgent:
     """A tenant with one agent that keeps its history in git."""
 
     def __init__(self, ports: Ports, owner: Actor, scope: Scope) -> None:
         self.ports, self.owner, self.scope = ports, owner, scope
 
     @classmethod
-    async def of(cls, ports: Ports, slug: str = "acme") -> Studio:
-        _, owner = await founded(ports, slug)
+    async def of(cls, ports: Ports, slug: str = "acme") -> GitAgent:
+        _, owner = await create_tenant(ports, slug)
         agent = await agents.create(ports, owner, NewAgent("marco", "Marco", config=ENABLED))
         return cls(ports, owner, (await stacks.agent_stack(ports, owner, agent.id))[0])
 
     @property
-    def place(self) -> File:
+    def repository(self) -> File:
         assert isinstance(self.ports.repositories, GitDirectory)
         return self.ports.repositories.repository_path(self.scope)
 
@@ -82,42 +82,42 @@ class Studio:
         return await git_history.refresh(self.ports, self.owner, "marco", **more)
 
 
-def sound(place: File) -> None:
+def assert_sound(repository: File) -> None:
     """Check all objects with dulwich, and with git fsck if git is installed."""
-    with Repo(str(place)) as repo:
+    with Repo(str(repository)) as repo:
         for id in repo.object_store:
             repo.object_store[id].check()
-        for commit in history(place):
+        for commit in history(repository):
             assert all(parent in repo.object_store for parent in commit.parents)
     if git := shutil.which("git"):
-        ask = [git, "-C", str(place), "fsck", "--full", "--strict", "--no-dangling"]
+        ask = [git, "-C", str(repository), "fsck", "--full", "--strict", "--no-dangling"]
         done = subprocess.run(ask, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
-def history(place: File) -> list[Commit]:
+def history(repository: File) -> list[Commit]:
     """All commits, oldest first."""
-    with Repo(str(place)) as repo:
+    with Repo(str(repository)) as repo:
         if not repo.refs.as_dict():
             return []
         commits = [entry.commit for entry in repo.get_walker(order="topo")]
     return commits[::-1]
 
 
-def texts(place: File, commit: Commit) -> dict[str, bytes]:
-    with Repo(str(place)) as repo:
+def read_texts(repository: File, commit: Commit) -> dict[str, bytes]:
+    with Repo(str(repository)) as repo:
         store = repo.object_store
         rows = list(store.iter_tree_contents(commit.tree))
         assert {row.mode for row in rows} <= {0o100644}
         return {row.path.decode(): store[row.sha].as_raw_string() for row in rows}
 
 
-def refs(place: File) -> dict[bytes, bytes]:
-    with Repo(str(place)) as repo:
+def refs(repository: File) -> dict[bytes, bytes]:
+    with Repo(str(repository)) as repo:
         return {bytes(name): bytes(id) for name, id in repo.refs.as_dict().items()}
 
 
-def everything(place: File) -> bytes:
+def all_bytes(repository: File) -> bytes:
     """All bytes of all objects."""
-    with Repo(str(place)) as repo:
+    with Repo(str(repository)) as repo:
         return b"\n".join(repo.object_store[id].as_raw_string() for id in repo.object_store)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-from tests.support.full_app import Whole
+from tests.support.full_app import FullApp
 
 Json = dict[str, Any]
 
 
-async def ask(client: httpx.AsyncClient, document: str, **variables: Any) -> Json:
+async def execute_query(client: httpx.AsyncClient, document: str, **variables: Any) -> Json:
     """The complete response, which must be JSON with status 200."""
     response = await client.post("/graphql", json={"query": document, "variables": variables})
     assert response.status_code == 200, response.text
@@ -21,17 +21,17 @@ async def ask(client: httpx.AsyncClient, document: str, **variables: Any) -> Jso
     return payload
 
 
-async def told(client: httpx.AsyncClient, document: str, **variables: Any) -> Json:
+async def query_data(client: httpx.AsyncClient, document: str, **variables: Any) -> Json:
     """The data of a response without errors."""
-    response = await ask(client, document, **variables)
+    response = await execute_query(client, document, **variables)
     assert "errors" not in response, response["errors"]
     data: Json = response["data"]
     return data
 
 
-async def refused(client: httpx.AsyncClient, document: str, **variables: Any) -> str:
+async def query_error_code(client: httpx.AsyncClient, document: str, **variables: Any) -> str:
     """The code of the only error."""
-    response = await ask(client, document, **variables)
+    response = await execute_query(client, document, **variables)
     [error] = response["errors"]
     code: str = error["extensions"]["code"]
     return code
@@ -47,7 +47,7 @@ async def write(client: httpx.AsyncClient, url: str, text: str, **more: object) 
 
 
 @dataclass(frozen=True)
-class Scene:
+class GraphqlTenant:
     """A tenant with a template, an agent of it, and the agent's human."""
 
     tenant: str
@@ -60,29 +60,31 @@ class Scene:
         return (self.tenant, self.template, self.agent, self.person)
 
 
-async def made(client: httpx.AsyncClient, url: str, **body: object) -> str:
+async def create(client: httpx.AsyncClient, url: str, **body: object) -> str:
     done = await client.post(url, json=body)
     assert done.status_code == 201, done.text
     id: str = done.json()["id"]
     return id
 
 
-async def scene(owner: httpx.AsyncClient) -> Scene:
-    template = await made(owner, "/v1/templates", slug="sales", name="Sales")
+async def create_graphql_tenant(owner: httpx.AsyncClient) -> GraphqlTenant:
+    template = await create(owner, "/v1/templates", slug="sales", name="Sales")
     await write(owner, "/v1/templates/sales/files/GUARDRAILS.md", "be good")
     await write(owner, "/v1/templates/sales/files/SOUL.md", "{{AGENT_NAME}} is brisk")
     new = {"slug": "marco", "name": "Marco", "templateId": "sales"}
-    agent = await made(owner, "/v1/agents", **new)
+    agent = await create(owner, "/v1/agents", **new)
     bob = {"name": "Bob", "email": "bob@example.org", "role": "member"}
-    person = await made(owner, "/v1/people", **bob)
+    person = await create(owner, "/v1/people", **bob)
     tenant = (await owner.get("/v1/tenants/me")).json()["id"]
-    return Scene(tenant, template, agent, person)
+    return GraphqlTenant(tenant, template, agent, person)
 
 
-async def member(here: Whole, owner: httpx.AsyncClient, role: str = "member") -> httpx.AsyncClient:
+async def create_member(
+    here: FullApp, owner: httpx.AsyncClient, role: str = "member"
+) -> httpx.AsyncClient:
     """A client with the token of a new person with this role."""
     email = f"{role}@example.net"
-    person = await made(owner, "/v1/people", name="Bob", email=email, role=role)
+    person = await create(owner, "/v1/people", name="Bob", email=email, role=role)
     body = {"name": "theirs", "kind": "person", "personId": person}
     done = await owner.post("/v1/keys", json=body)
     assert done.status_code == 201, done.text

@@ -12,7 +12,7 @@ async def receiver(
     statuses: list[int],
 ) -> AsyncIterator[tuple[str, asyncio.Queue[tuple[dict[str, str], bytes]]]]:
     """A server that records requests and answers with these statuses in turn."""
-    letters: asyncio.Queue[tuple[dict[str, str], bytes]] = asyncio.Queue()
+    requests: asyncio.Queue[tuple[dict[str, str], bytes]] = asyncio.Queue()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")[1:-2]
@@ -22,10 +22,10 @@ async def receiver(
         writer.write(f"HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n".encode())
         await writer.drain()
         writer.close()
-        letters.put_nowait((headers, body))
+        requests.put_nowait((headers, body))
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook", letters
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook", requests
     finally:
         server.close()

@@ -48,14 +48,14 @@ def serving(app: Any, loop: Literal["auto", "asyncio"] = "auto") -> Iterator[int
         assert not thread.is_alive(), "the server did not stop"
 
 
-class Wire:
+class RawConnection:
     """One connection, used with raw bytes."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
 
     @classmethod
-    async def to(cls, port: int) -> Wire:
+    async def to(cls, port: int) -> RawConnection:
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
     async def say(self, *lines: str, body: bytes = b"") -> None:

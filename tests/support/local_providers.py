@@ -49,39 +49,39 @@ LOCAL: dict[str, Opens] = {
 }
 if os.getuid() == 0:  # only root may use it; test_local_sandbox tests the refusal
     LOCAL["landlock"] = partial(local, wishes=SandboxSettings(LANDLOCK, UID))
-WALLED = [name for name in LOCAL if name != "bubblewrap-copy"]
+DISTINCT_TIERS = [name for name in LOCAL if name != "bubblewrap-copy"]
 """Tiers that differ in their isolation."""
 
 
-class Cupboard:
+class RecordingBlobs:
     """Bytes by digest, and the digests requested."""
 
     def __init__(self) -> None:
         self.bytes: dict[Digest, bytes] = {}
-        self.asked: list[Digest] = []
+        self.requested: list[Digest] = []
 
-    def place(self, content: bytes | str, form: FileKind = FileKind.FILE) -> InputFile:
+    def add(self, content: bytes | str, form: FileKind = FileKind.FILE) -> InputFile:
         stored = content.encode() if isinstance(content, str) else content
         blob = Blob(digest(stored), len(stored))
         self.bytes[blob.digest] = stored
         return InputFile(form, blob)
 
     async def fetch(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
-        self.asked += [blob.digest for blob in blobs]
+        self.requested += [blob.digest for blob in blobs]
         return {blob.digest: self.bytes[blob.digest] for blob in blobs}
 
 
-class Desk:
+class CommandRunner:
     """Runs commands in a provider."""
 
     def __init__(self, sandbox: Sandbox, bounds: ResourceLimits = ResourceLimits()) -> None:
-        self.sandbox, self.cupboard = sandbox, Cupboard()
+        self.sandbox, self.blobs = sandbox, RecordingBlobs()
         self.bounds = bounds
         """Limits that the provider never refuses."""
         self.files: dict[Path, InputFile] = {}
 
     def put(self, path: str, content: bytes | str, form: FileKind = FileKind.FILE) -> None:
-        self.files[Path(path)] = self.cupboard.place(content, form)
+        self.files[Path(path)] = self.blobs.add(content, form)
 
     def run(
         self,
@@ -95,14 +95,14 @@ class Desk:
         order = CommandSpec(
             f"call-{next(NUMBERS)}", command, files, bounds or self.bounds, env or {}
         )
-        return self.sandbox.run(order, self.cupboard.fetch)
+        return self.sandbox.run(order, self.blobs.fetch)
 
-    async def said(self, command: str) -> str:
+    async def output_of(self, command: str) -> str:
         """Both outputs of a command."""
         async with self.run(command) as ran:
             return (ran.stdout + ran.stderr).decode()
 
-    async def left(self, command: str) -> dict[str, bytes | None]:
+    async def changes_of(self, command: str) -> dict[str, bytes | None]:
         """The changes of a command, with None for deleted files."""
         async with self.run(command) as ran:
             assert ran.discard_reason is None

@@ -28,7 +28,7 @@ MODES = ("legacy", MODERN)
 
 
 @dataclass(frozen=True)
-class Place:
+class McpServer:
     """A running server."""
 
     url: str
@@ -78,11 +78,11 @@ class Place:
 
 
 @contextmanager
-def running(directory: File) -> Iterator[Place]:
+def run_mcp_server(directory: File) -> Iterator[McpServer]:
     settings = {"data": str(directory), "owner_token": OWNER, "platform_token": PLATFORM}
     loaded = load({**settings, "log_level": "error"}, environ={}, file=File("no such file"))
     with serving(_founded(ServerApp(loaded), loaded)) as port:
-        yield Place(f"http://127.0.0.1:{port}")
+        yield McpServer(f"http://127.0.0.1:{port}")
 
 
 def _founded(server: ServerApp, settings: Any) -> Any:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.overlay_tenant import Office
-from tests.support.stores import travel
-from tests.support.tenants import founded
+from tests.support.overlay_tenant import OverlayTenant
+from tests.support.stores import advance_clock
+from tests.support.tenants import create_tenant
 
 from carrel.actions.agents import agents
 from carrel.actions.files import files
@@ -23,17 +23,17 @@ from carrel.ports import Ports
 DAY = 86_400_000
 
 
-class Mind:
+class MemoryAgent:
     """One agent of a tenant, by its slug."""
 
-    def __init__(self, ports: Ports, office: Office, name: str = "marco") -> None:
-        self.ports, self.office, self.owner, self.name = ports, office, office.owner, name
+    def __init__(self, ports: Ports, tenant: OverlayTenant, name: str = "marco") -> None:
+        self.ports, self.tenant, self.owner, self.name = ports, tenant, tenant.owner, name
 
-    async def told(self, text: str, mode: Audience = Audience.MAIN, **more: Any) -> Memory:
+    async def remember(self, text: str, mode: Audience = Audience.MAIN, **more: Any) -> Memory:
         new = NewMemory(text, mode=mode, **more)
         return (await memories.remember(self.ports, self.owner, self.name, new)).memory
 
-    async def recalled(self, *queries: str, limit: int = 5) -> list[str]:
+    async def recall(self, *queries: str, limit: int = 5) -> list[str]:
         """The memories recalled for the last query."""
         contents: list[str] = []
         for query in queries:
@@ -41,10 +41,10 @@ class Mind:
             contents = [hit.memory.content for hit in hits]
         return contents
 
-    async def learned(self, text: str, **more: Any) -> Memory:
+    async def learn(self, text: str, **more: Any) -> Memory:
         """Add a memory and recall it often enough to be promoted."""
-        memory = await self.told(text, **more)
-        await self.recalled(text, text + " again", text + " once more", limit=1)
+        memory = await self.remember(text, **more)
+        await self.recall(text, text + " again", text + " once more", limit=1)
         return memory
 
     async def dreams(self, **more: Any) -> DreamReport:
@@ -57,22 +57,22 @@ class Mind:
 
     async def read(self, path: Path = MEMORY_PATH) -> str | None:
         try:
-            return (await self.office.read(path, self.name)).decode()
+            return (await self.tenant.read(path, self.name)).decode()
         except NotFound:
             return None
 
-    async def writes(self, text: str, path: Path = MEMORY_PATH) -> None:
+    async def write(self, text: str, path: Path = MEMORY_PATH) -> None:
         """Write a file as a person does."""
-        stack = await self.office.own(self.name)
+        stack = await self.tenant.agent_stack(self.name)
         await files.put(self.ports, stack, path, text.encode(), self.owner)
 
-    async def forgets(self, id: str) -> None:
+    async def forget(self, id: str) -> None:
         await memories.forget(self.ports, self.owner, self.name, id)
 
-    def sleeps(self, milliseconds: int = DAY) -> None:
-        travel(self.ports, milliseconds)
+    def advance(self, milliseconds: int = DAY) -> None:
+        advance_clock(self.ports, milliseconds)
 
 
-async def mind(ports: Ports) -> Mind:
-    _, owner = await founded(ports)
-    return Mind(ports, await Office(ports, owner).open())
+async def create_memory_agent(ports: Ports) -> MemoryAgent:
+    _, owner = await create_tenant(ports)
+    return MemoryAgent(ports, await OverlayTenant(ports, owner).open())

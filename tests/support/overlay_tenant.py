@@ -19,13 +19,13 @@ ABOUT = (
 )
 
 
-class Office:
+class OverlayTenant:
     """A tenant with a template that has files of every class, and an agent of it."""
 
     def __init__(self, ports: Ports, owner: Actor) -> None:
         self.ports, self.owner = ports, owner
 
-    async def open(self) -> Office:
+    async def open(self) -> OverlayTenant:
         self.template = await templates.create(self.ports, self.owner, "sales", "Sales")
         self.defaults = await stacks.defaults_stack(self.ports, self.owner)
         self.sales = await stacks.template_stack(self.ports, self.owner, "sales")
@@ -33,10 +33,10 @@ class Office:
         await self.write(self.defaults, IDENTITY, b"# Me\n\n- **Name:** {{AGENT_NAME}}\n")
         await self.write(self.defaults, USER, ABOUT)
         await self.write(self.sales, SOUL, b"{{AGENT_NAME}} is brisk")
-        self.agent = await self.hire("marco", "Marco")
+        self.agent = await self.create_agent("marco", "Marco")
         return self
 
-    async def hire(self, slug: str, name: str, human: str | None = None) -> Record:
+    async def create_agent(self, slug: str, name: str, human: str | None = None) -> Record:
         new = NewAgent(slug, name, "sales", human=human)
         return await agents.create(self.ports, self.owner, new)
 
@@ -54,5 +54,5 @@ class Office:
         stack = await stacks.agent_stack(self.ports, self.owner, name)
         return (await files.get_file(self.ports, stack, path)).source_label
 
-    async def own(self, name: str = "marco") -> Stack:
+    async def agent_stack(self, name: str = "marco") -> Stack:
         return await stacks.agent_stack(self.ports, self.owner, name)

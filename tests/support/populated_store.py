@@ -13,9 +13,9 @@ from tests.support.commits import (
     SOUL,
     TEMPLATE,
     commit,
-    say,
-    start,
-    texts,
+    put_text,
+    read_texts,
+    start_run,
 )
 from tests.support.contract_stores import Ports
 
@@ -43,7 +43,9 @@ REQUESTS = [IdempotencyKey(ACME, "PUT", f"key-{n}") for n in range(3)]
 Rows = Sequence[Sequence[Any]]
 
 
-async def tidy(ports: Ports, now: int = NOW, grace: int = 0, events_kept: int = DAY) -> int:
+async def collect_garbage(
+    ports: Ports, now: int = NOW, grace: int = 0, events_kept: int = DAY
+) -> int:
     """Collect garbage and return the number of removed rows."""
     removed = await ports.upkeep.collect(now, grace, events_kept)
     return sum(removed.values())
@@ -54,15 +56,15 @@ async def rows(ports: Ports) -> dict[str, Rows]:
         return {table: [r async for batch in view.rows(table) for r in batch] for table in TABLES}
 
 
-async def live_in(ports: Ports) -> None:
+async def populate(ports: Ports) -> None:
     """Add rows to every table."""
     for n, key in enumerate(REQUESTS):
         assert await ports.idempotency.claim(key, f"f{n}", NOW, 0) == Claimed()
     await ports.idempotency.complete(REQUESTS[0], ANSWER)
     for n in range(4):
-        await say(ports, f"text {n}", at=NOW, idempotency_key=REQUESTS[1] if n == 2 else None)
-    run = await start(ports, "run_1", AGENT, TEMPLATE)
-    await say(ports, LARGE, path=Path("large.md"), at=NOW, run=run.id)
+        await put_text(ports, f"text {n}", at=NOW, idempotency_key=REQUESTS[1] if n == 2 else None)
+    run = await start_run(ports, "run_1", AGENT, TEMPLATE)
+    await put_text(ports, LARGE, path=Path("large.md"), at=NOW, run=run.id)
     [tree] = await ports.trees.read([AGENT], [SOUL])
     beneath = tree.entry(SOUL)
     assert beneath
@@ -71,7 +73,7 @@ async def live_in(ports: Ports) -> None:
         ACME, RecordType.PERSON, "ada", {"name": "Ada ✓"}, unique_keys=("h",), index_keys=("l",)
     )
     await ports.trees.commit([commit(pin, at=NOW, changes=(person,), author="ada", reason="é")])
-    await say(ports, None, at=NOW)
+    await put_text(ports, None, at=NOW)
     await ports.records.mark_used({"k1": NOW})
     body = {"content": "Ada likes tea", "agentId": "marco"}
     memory = RecordChange(ACME, RecordType.MEMORY, "mem_1", body, index_keys=("agent:marco",))
@@ -89,7 +91,7 @@ async def live_in(ports: Ports) -> None:
     await ports.sessions.close(ACME, "marco", [TALK.id], NOW + 1)
 
 
-async def portrait(ports: Ports) -> list[Any]:
+async def read_everything(ports: Ports) -> list[Any]:
     """Everything that can be read from a store, in one value."""
     [run] = await ports.runs.get(ACME, ["run_1"])
     assert run
@@ -97,7 +99,7 @@ async def portrait(ports: Ports) -> list[Any]:
     layers: list[Scope | SnapshotLayer] = [AGENT, TEMPLATE, *run.snapshot]
     return [
         await ports.trees.read(layers),
-        [await texts(ports, layer) for layer in layers],
+        [await read_texts(ports, layer) for layer in layers],
         [await ports.trees.history(scope, SOUL) for scope in (AGENT, TEMPLATE)],
         run,
         [replace(event, cursor="") for event in events],

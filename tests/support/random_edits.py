@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Final, TypeVar
 
 from hypothesis import strategies as st
-from tests.support.tenants import founded
+from tests.support.tenants import create_tenant
 
 from carrel.actions.accounts import people, tenants
 from carrel.actions.agents import agents, templates
@@ -36,7 +36,7 @@ Change = tuple[str, int, int, int]
 """Name of a change, and three numbers that select its tenant and arguments."""
 
 
-class Town:
+class Simulation:
     """Two tenants. A change that is impossible at the moment is refused and changes nothing."""
 
     def __init__(self, ports: Ports) -> None:
@@ -44,9 +44,9 @@ class Town:
         self.owners: list[Actor] = []
         self.humans: list[Record] = []
 
-    async def open(self) -> Town:
+    async def open(self) -> Simulation:
         for slug in ("acme", "acme-2"):
-            created, owner = await founded(self.ports, slug)
+            created, owner = await create_tenant(self.ports, slug)
             self.owners.append(owner)
             self.humans.append(created.owner)
         return self
@@ -54,7 +54,7 @@ class Town:
     async def happen(self, change: Change) -> None:
         name, tenant_number, first, second = change
         with suppress(Refusal):
-            await HAPPENINGS[name](self, self.owners[tenant_number % 2], first, second)
+            await CHANGE_METHODS[name](self, self.owners[tenant_number % 2], first, second)
 
     async def write_agent(self, owner: Actor, first: int, second: int) -> None:
         stack = await stacks.agent_stack(self.ports, owner, _pick(SLUGS, first))
@@ -78,7 +78,7 @@ class Town:
     async def hire(self, owner: Actor, first: int, second: int) -> None:
         template = _pick((None, *TEMPLATES), second)
         human = self.humans[self.owners.index(owner)].id if second % 2 else None
-        new = NewAgent(_pick(SLUGS, first), "Somebody", template, human=human)
+        new = NewAgent(_pick(SLUGS, first), "Agent", template, human=human)
         await agents.create(self.ports, owner, new)
 
     async def fire(self, owner: Actor, first: int, second: int) -> None:
@@ -118,13 +118,13 @@ class Town:
         await people.patch(self.ports, owner, human.id, {"name": f"Human {first}"})
 
 
-Happening = Callable[[Town, Actor, int, int], Awaitable[None]]
-HAPPENINGS: Final[Mapping[str, Happening]] = {
+ChangeMethod = Callable[[Simulation, Actor, int, int], Awaitable[None]]
+CHANGE_METHODS: Final[Mapping[str, ChangeMethod]] = {
     name: happening
-    for name, happening in vars(Town).items()
+    for name, happening in vars(Simulation).items()
     if not name.startswith("_") and name not in {"open", "happen"}
 }
-BEGINNING: Final[tuple[Change, ...]] = tuple(
+INITIAL_CHANGES: Final[tuple[Change, ...]] = tuple(
     (name, tenant_number, first, second)
     for tenant_number in (0, 1)
     for name, first, second in (
@@ -135,7 +135,7 @@ BEGINNING: Final[tuple[Change, ...]] = tuple(
 
 numbers = st.integers(0, 60)
 changes: st.SearchStrategy[Change] = st.tuples(
-    st.sampled_from(sorted(HAPPENINGS)), st.integers(0, 1), numbers, numbers
+    st.sampled_from(sorted(CHANGE_METHODS)), st.integers(0, 1), numbers, numbers
 )
 
 

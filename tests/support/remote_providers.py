@@ -146,7 +146,7 @@ def on_daytona(root: File) -> Iterator[Provider]:
         yield Provider(DaytonaSandbox(account), service)
 
 
-ELSEWHERE: dict[str, Callable[[File], AbstractContextManager[Provider]]] = {
+REMOTE_PROVIDERS: dict[str, Callable[[File], AbstractContextManager[Provider]]] = {
     "docker": on_docker,
     "lambda": on_lambda,
     "kubernetes": on_kubernetes,

@@ -34,7 +34,7 @@ from carrel.server.rest.agents import (
 from carrel.server.rest.files import defaults, files, history, overlay_api, pins
 from carrel.server.rest.sandbox import account_records
 
-NOUNS: tuple[ModuleType, ...] = (
+ENDPOINT_MODULES: tuple[ModuleType, ...] = (
     account_records,
     agents,
     pins,
@@ -61,7 +61,7 @@ PLATFORM = "platform-token"
 
 
 @dataclass(frozen=True)
-class Desk:
+class RestServer:
     ports: Ports
     app: HttpApp
 
@@ -72,7 +72,7 @@ class Desk:
             transport=httpx.ASGITransport(app=self.app), base_url="http://carrel", headers=headers
         )
 
-    async def found(self, slug: str = "acme") -> httpx.AsyncClient:
+    async def create_tenant(self, slug: str = "acme") -> httpx.AsyncClient:
         """A client of a new tenant's owner."""
         body = {"slug": slug, "name": slug.title(), "owner": {"name": "Ada", "email": f"a@{slug}"}}
         response = await self.as_(PLATFORM).post("/v1/tenants", json=body)
@@ -86,7 +86,7 @@ class Desk:
         return self.as_(response.json()["key"])
 
 
-class Forgetful:
+class ForgetfulIdempotencyStore:
     """Idempotency store that never stores a response, as if the server had crashed before."""
 
     def __init__(self, receipts: IdempotencyStore) -> None:
@@ -97,11 +97,13 @@ class Forgetful:
 
 
 @asynccontextmanager
-async def desk(
+async def open_rest_server(
     directory: File, *, forgetful: bool = False, more: Sequence[Endpoint] = ()
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[RestServer]:
     async with open_ports(directory) as opened:
-        receipts = Forgetful(opened.idempotency) if forgetful else opened.idempotency
+        receipts = (
+            ForgetfulIdempotencyStore(opened.idempotency) if forgetful else opened.idempotency
+        )
         ports = replace(opened, idempotency=receipts)
 
         async def authenticate(headers: Headers) -> Actor:
@@ -112,5 +114,9 @@ async def desk(
                 raise Unauthenticated(credentials.INVALID_CREDENTIAL)
             return await credentials.authenticate(ports, token)
 
-        endpoints = [endpoint for record_type in NOUNS for endpoint in record_type.ENDPOINTS]
-        yield Desk(ports, create_app(ports, [*endpoints, *more], authenticate, metrics=Metrics()))
+        endpoints = [
+            endpoint for record_type in ENDPOINT_MODULES for endpoint in record_type.ENDPOINTS
+        ]
+        yield RestServer(
+            ports, create_app(ports, [*endpoints, *more], authenticate, metrics=Metrics())
+        )

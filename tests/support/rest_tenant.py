@@ -16,22 +16,22 @@ def sha(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-async def ask(client: httpx.AsyncClient, action: str, **body: Any) -> httpx.Response:
+async def post_action(client: httpx.AsyncClient, action: str, **body: Any) -> httpx.Response:
     return await client.post(URL, json={"action": action, **body})
 
 
-async def done(client: httpx.AsyncClient, action: str, **body: Any) -> dict[str, Any]:
+async def run_action(client: httpx.AsyncClient, action: str, **body: Any) -> dict[str, Any]:
     """The payload of a successful response."""
-    response = await ask(client, action, **body)
+    response = await post_action(client, action, **body)
     assert response.status_code == 200, response.text
     payload: dict[str, Any] = response.json()
     assert payload["ok"] is True
     return payload
 
 
-async def no(client: httpx.AsyncClient, action: str, **body: Any) -> tuple[int, str]:
+async def refused_action(client: httpx.AsyncClient, action: str, **body: Any) -> tuple[int, str]:
     """Status and message of a refusal."""
-    response = await ask(client, action, **body)
+    response = await post_action(client, action, **body)
     assert response.headers["content-type"] == "application/json"
     payload = response.json()
     assert payload == {"ok": False, "error": payload["error"]}, payload
@@ -39,12 +39,12 @@ async def no(client: httpx.AsyncClient, action: str, **body: Any) -> tuple[int, 
     return response.status_code, payload["error"]
 
 
-async def rows(client: httpx.AsyncClient, **body: Any) -> dict[str, dict[str, Any]]:
+async def files_by_path(client: httpx.AsyncClient, **body: Any) -> dict[str, dict[str, Any]]:
     """A listing by path."""
-    return {row["path"]: row for row in (await done(client, "list", **body))["files"]}
+    return {row["path"]: row for row in (await run_action(client, "list", **body))["files"]}
 
 
-async def stage(owner: httpx.AsyncClient) -> str:
+async def create_overlay_agent(owner: httpx.AsyncClient) -> str:
     """Create an agent whose template has guardrails and a soul; return its id."""
     await owner.put("/v1/defaults/files/ROUTER.md", json={"content": "route {{HUMAN_NAME}}"})
     await owner.put("/v1/defaults/files/USER.md", json={"content": "for {{HUMAN_NAME}}"})
@@ -58,7 +58,7 @@ async def stage(owner: httpx.AsyncClient) -> str:
     return str(response.json()["id"])
 
 
-async def member(owner: httpx.AsyncClient, **facts: Any) -> dict[str, Any]:
+async def create_member(owner: httpx.AsyncClient, **facts: Any) -> dict[str, Any]:
     bob = {"name": "Bob", "email": "bob@example.org", "role": "member", **facts}
     response = await owner.post("/v1/people", json=bob)
     assert response.status_code == 201, response.text

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import httpx
 import msgspec
 from tests.support.services import files
-from tests.support.stores import world_of
+from tests.support.stores import ports_over
 
 from carrel.adapters.sqlite import SqliteStore, open_store
 from carrel.adapters.system_clock import SystemClock
@@ -175,7 +175,7 @@ async def history(call: Request) -> Response:
 
 
 @endpoint("POST", "/v1/tenants", platform=True, responses={201: dict[str, bool]})
-async def found(call: Request) -> Response:
+async def created_elsewhere(call: Request) -> Response:
     return Response.json({"founded": True}, 201)
 
 
@@ -223,7 +223,7 @@ async def ticks(call: Request) -> Response:
     return Response.stream(source())
 
 
-TOYS = (
+SAMPLE_ENDPOINTS = (
     alive,
     echo,
     loose,
@@ -231,7 +231,7 @@ TOYS = (
     put,
     get,
     history,
-    found,
+    created_elsewhere,
     take,
     options,
     broken,
@@ -298,12 +298,12 @@ class LazyPort:
         return call
 
 
-def toy_ports(clock: SystemClock | None = None) -> Ports:
+def sample_ports(clock: SystemClock | None = None) -> Ports:
     """Ports over a temporary store, which may be created outside an event loop."""
-    return world_of(LazyStore(), clock or SystemClock())
+    return ports_over(LazyStore(), clock or SystemClock())
 
 
-def toy_app(
+def sample_app(
     *more: Endpoint,
     ports: Ports | None = None,
     closing: asyncio.Event | None = None,
@@ -311,9 +311,9 @@ def toy_app(
 ) -> HttpApp:
     """The sample endpoints; additional ones replace those of the same name."""
     options.setdefault("metrics", Metrics())
-    retained = [toy for toy in TOYS if toy.name not in {other.name for other in more}]
+    retained = [toy for toy in SAMPLE_ENDPOINTS if toy.name not in {other.name for other in more}]
     return create_app(
-        ports or toy_ports(), [*retained, *more], authenticate, closing=closing, **options
+        ports or sample_ports(), [*retained, *more], authenticate, closing=closing, **options
     )
 
 
@@ -321,7 +321,7 @@ def toy_app(
 async def client(
     app: HttpApp | None = None, token: str = "ada"
 ) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(app=app or toy_app())
+    transport = httpx.ASGITransport(app=app or sample_app())
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with httpx.AsyncClient(
         transport=transport, base_url="http://carrel", headers=headers
@@ -329,7 +329,7 @@ async def client(
         yield http
 
 
-async def speak(
+async def send_raw(
     app: HttpApp, raw_path: bytes, method: str = "GET", headers: Sequence[tuple[bytes, bytes]] = ()
 ) -> list[dict[str, Any]]:
     """The messages that the app sends for a request that no client library would send."""

@@ -38,7 +38,7 @@ def environment(data: File, **settings: str) -> dict[str, str]:
 
 
 @cache
-def loaded() -> str:
+def preloaded_address() -> str:
     """Address of the process that forks with Carrel loaded; None if there is none."""
     return (
         service_client.url_of("loaded")
@@ -49,9 +49,9 @@ def loaded() -> str:
 
 def command(program: str = CARREL) -> tuple[str, ...]:
     """The command that runs a Python program, in a process with Carrel loaded if possible."""
-    if program == COLD or not loaded():
+    if program == COLD or not preloaded_address():
         return (sys.executable, "-c", program)
-    return (sys.executable, "-I", "-S", forked.__file__, loaded(), program)
+    return (sys.executable, "-I", "-S", forked.__file__, preloaded_address(), program)
 
 
 def carrel(data: File, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -79,7 +79,7 @@ class Process(Protocol):
 
 
 @dataclass(slots=True)
-class Live:
+class ServerProcess:
     """A running server."""
 
     process: Process
@@ -106,7 +106,7 @@ def serving(
     program: str = CARREL,
     arguments: Sequence[str] = (),
     **settings: str,
-) -> Iterator[Live]:
+) -> Iterator[ServerProcess]:
     variables = environment(data, port=port, workers=str(workers), log_level="error", **settings)
     read_end, write_end = os.pipe()
     process = _started([program, "serve", *arguments], variables, write_end)
@@ -137,15 +137,15 @@ def _kill(process: Process) -> None:
 def _started(run: list[str], variables: dict[str, str], out: int) -> Process:
     """Start a process in its own session. It owns ``out`` afterwards."""
     try:
-        if run[0] != COLD and loaded():
-            return forked.Forked(loaded(), run, variables, (0, out, 2))
+        if run[0] != COLD and preloaded_address():
+            return forked.Forked(preloaded_address(), run, variables, (0, out, 2))
         real = [sys.executable, "-c", *run]
         return subprocess.Popen(real, env=variables, stdout=out, start_new_session=True)
     finally:
         os.close(out)
 
 
-def _up(process: Process, out: TextIO) -> Live:
+def _up(process: Process, out: TextIO) -> ServerProcess:
     welcome = out.readline() + out.readline()
     match = re.search(r"http://[\d.]+:\d+", welcome)
     if match is None:
@@ -155,7 +155,7 @@ def _up(process: Process, out: TextIO) -> Live:
         while True:
             try:
                 client.get(f"{match[0]}/readyz").raise_for_status()
-                return Live(process, match[0], welcome)
+                return ServerProcess(process, match[0], welcome)
             except httpx.HTTPError:
                 if time.monotonic() > deadline:
                     raise

@@ -41,7 +41,7 @@ def steps(text: str) -> list[Step]:
     return parsed
 
 
-def said(
+def run_commands(
     commands: list[str], directory: File, environment: Mapping[str, str], program: str
 ) -> list[str]:
     """Run commands in one shell and return the output of each. Raises AssertionError on failure."""
@@ -73,19 +73,19 @@ def _tool(file: File, line: str) -> None:
 def compare(step: Step, output: str) -> None:
     """Raises AssertionError if the output differs from the page."""
     if step.kind == "json":
-        assert fits(json.loads(step.expected), json.loads(output)), output
+        assert matches(json.loads(step.expected), json.loads(output)), output
     elif step.kind:
         pattern = re.escape(step.expected.strip()).replace(ANYTHING, ".*")
         assert re.fullmatch(pattern, output.strip()), output
 
 
-def fits(expected: Any, actual: Any) -> bool:
+def matches(expected: Any, actual: Any) -> bool:
     if expected == ANYTHING:
         return actual is not None
     if isinstance(expected, dict) and isinstance(actual, dict):
         return expected.keys() == actual.keys() and all(
-            fits(expected[name], actual[name]) for name in expected
+            matches(expected[name], actual[name]) for name in expected
         )
     if isinstance(expected, list) and isinstance(actual, list):
-        return len(expected) == len(actual) and all(map(fits, expected, actual))
+        return len(expected) == len(actual) and all(map(matches, expected, actual))
     return bool(expected == actual)

@@ -21,7 +21,7 @@ from carrel.tools.tool import ApprovalCheck, Tool, ToolArguments, ToolContext
 
 SANDBOX = "sb_" + "0" * 24
 SHARED = "ws_" + "0" * 24
-HERE = {"sandbox": SANDBOX}
+SANDBOX_CONFIG = {"sandbox": SANDBOX}
 
 
 class Command(ToolArguments, frozen=True):
@@ -35,15 +35,15 @@ class Shell:
 
     ran: list[str] = field(default_factory=list)
     by: list[Actor] = field(default_factory=list)
-    held: asyncio.Event = field(default_factory=asyncio.Event)
-    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+    blocked: asyncio.Event = field(default_factory=asyncio.Event)
+    resume: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, context: ToolContext, arguments: Command) -> object:
         self.ran.append(arguments.command)
         self.by.append(context.actor)
         if arguments.command.startswith("hold"):
-            self.held.set()
-            await self.go_on.wait()
+            self.blocked.set()
+            await self.resume.wait()
         if arguments.command == "refuse":
             raise ValidationError("nothing of that name")
         if arguments.command == "break":
@@ -51,7 +51,7 @@ class Shell:
         return {"n": 1} if arguments.command == "json" else f"ran {arguments.command}"
 
 
-async def gate(context: ToolContext, arguments: Command) -> ApprovalCheck:
+async def check_approval(context: ToolContext, arguments: Command) -> ApprovalCheck:
     access = await load_tool_access(context.ports, context.agent.tenant, context.config)
     if not arguments.command.strip():
         raise ValidationError("command must not be empty")
@@ -63,7 +63,7 @@ async def gate(context: ToolContext, arguments: Command) -> ApprovalCheck:
     return ApprovalCheck(asks, reach.workspace if reach else None, sandbox.id, sandbox.revision)
 
 
-def fitted(schema: Any, access: tool_access.ToolAccess) -> Any:
+def fit_schema(schema: Any, access: tool_access.ToolAccess) -> Any:
     if len(access.workspaces) > 1:
         return schema
     properties = {
@@ -72,11 +72,21 @@ def fitted(schema: Any, access: tool_access.ToolAccess) -> Any:
     return {**schema, "properties": properties}
 
 
-def standing_in(monkeypatch: pytest.MonkeyPatch, gate: Any = gate) -> Shell:
+def replace_bash_tool(
+    monkeypatch: pytest.MonkeyPatch, approval_check: Any = check_approval
+) -> Shell:
     """Replace the real tools that run commands with the fake."""
     shell = Shell()
     mine = [
-        Tool(name, "Runs.", Command, shell.run, writes=True, approval_check=gate, schema_for=fitted)
+        Tool(
+            name,
+            "Runs.",
+            Command,
+            shell.run,
+            writes=True,
+            approval_check=approval_check,
+            schema_for=fit_schema,
+        )
         for name in ("async_status", "bash")
     ]
     others = [tool for tool in ALL if tool.name not in calls.WORKSPACE_TOOLS]
@@ -84,7 +94,9 @@ def standing_in(monkeypatch: pytest.MonkeyPatch, gate: Any = gate) -> Shell:
     return shell
 
 
-async def kept(ports: Ports, tenant: str, record_type: RecordType, id: str, config: Any) -> None:
+async def store_record(
+    ports: Ports, tenant: str, record_type: RecordType, id: str, config: Any
+) -> None:
     """Store a record; None deletes it."""
     body = None if config is None else {"config": config}
     change = RecordChange(tenant, record_type, id, body)
@@ -93,6 +105,6 @@ async def kept(ports: Ports, tenant: str, record_type: RecordType, id: str, conf
     assert isinstance(outcome, Applied)
 
 
-async def sandbox(ports: Ports, tenant: str, mode: str | None = "ask", **more: Any) -> None:
+async def store_sandbox(ports: Ports, tenant: str, mode: str | None = "ask", **more: Any) -> None:
     config = None if mode is None else {"permissionMode": mode, **more}
-    await kept(ports, tenant, RecordType.SANDBOX, SANDBOX, config)
+    await store_record(ports, tenant, RecordType.SANDBOX, SANDBOX, config)

@@ -10,7 +10,7 @@ import os
 from pathlib import Path as File
 
 from tests.support.server_process import TOKEN
-from tests.support.shell_commands import HERE, Command, gate, kept
+from tests.support.shell_commands import SANDBOX_CONFIG, Command, check_approval, store_record
 
 import carrel
 from carrel.cli import main as cli
@@ -48,7 +48,7 @@ async def _run_nothing(ports: Ports, stop: asyncio.Event) -> None:
 
 
 def main(*, idle: bool = False) -> None:
-    tool = Tool("bash", "Runs.", Command, _run, writes=True, approval_check=gate)
+    tool = Tool("bash", "Runs.", Command, _run, writes=True, approval_check=check_approval)
     others = (tool for tool in ALL if tool.name not in calls.WORKSPACE_TOOLS)
     calls.ALL = (*others, tool)  # type: ignore[attr-defined]  # in this process only
     if idle:
@@ -56,10 +56,12 @@ def main(*, idle: bool = False) -> None:
     cli()
 
 
-async def furnish(location: str | File, **settings: str) -> None:
+async def create_agent_with_approvals(location: str | File, **settings: str) -> None:
     """Create an agent whose commands need approval, and an owner with TOKEN."""
     async with carrel.open(location, owner_token=TOKEN, **settings) as client:
         tenant = (await client.tenants.me()).id
         config = {"permissionMode": "ask"}
-        await kept(client._ports, tenant, RecordType.SANDBOX, HERE["sandbox"], config)
-        await client.agents.create("kate", "Kate", config=HERE)
+        await store_record(
+            client._ports, tenant, RecordType.SANDBOX, SANDBOX_CONFIG["sandbox"], config
+        )
+        await client.agents.create("kate", "Kate", config=SANDBOX_CONFIG)

@@ -13,10 +13,10 @@ import httpx
 
 
 @dataclass(frozen=True)
-class Sent:
+class ServerEvent:
     id: str
     type: str
-    told: dict[str, Any]
+    payload: dict[str, Any]
 
 
 class Stream:
@@ -27,7 +27,7 @@ class Stream:
         """The Last-Event-ID that a browser would send on reconnection."""
         self._lines = response.aiter_lines()
 
-    async def next(self) -> Sent | None:
+    async def next(self) -> ServerEvent | None:
         """The next event, or None at the end of the stream."""
         fields: dict[str, str] = {}
         async with asyncio.timeout(30):
@@ -38,7 +38,9 @@ class Stream:
                     continue
                 self.last = fields.get("id", self.last)
                 if "data" in fields:
-                    return Sent(self.last, fields.get("event", ""), json.loads(fields["data"]))
+                    return ServerEvent(
+                        self.last, fields.get("event", ""), json.loads(fields["data"])
+                    )
                 fields = {}
         return None
 
@@ -51,12 +53,12 @@ class Stream:
                     return self.last
         raise AssertionError("the stream ended without a cursor")
 
-    async def take(self, count: int) -> list[Sent]:
+    async def take(self, count: int) -> list[ServerEvent]:
         events = [await self.next() for _ in range(count)]
         assert all(events), "the stream ended too soon"
         return [sent for sent in events if sent]
 
-    async def rest(self) -> list[Sent]:
+    async def rest(self) -> list[ServerEvent]:
         """All events until the stream ends."""
         events = []
         while sent := await self.next():
@@ -65,7 +67,7 @@ class Stream:
 
 
 @asynccontextmanager
-async def listening(
+async def open_stream(
     client: httpx.AsyncClient, path: str, last: str | None = None
 ) -> AsyncIterator[Stream]:
     headers = {"Accept": "text/event-stream"}

@@ -12,14 +12,14 @@ Texts = Mapping[Path, str]
 
 
 @dataclass(frozen=True)
-class Said:
+class ModelVersion:
     version: int
     revision: int
     text: str | None
 
 
 @dataclass(frozen=True)
-class Frozen:
+class ModelRun:
     """A run and the contents of its layers when it began."""
 
     run: Run
@@ -28,19 +28,19 @@ class Frozen:
 
 @dataclass
 class Model:
-    said: dict[tuple[Scope, Path], list[Said]] = field(default_factory=dict)
+    versions: dict[tuple[Scope, Path], list[ModelVersion]] = field(default_factory=dict)
     revisions: dict[Scope, int] = field(default_factory=dict)
-    told: list[tuple[Scope, Path, int]] = field(default_factory=list)
+    log: list[tuple[Scope, Path, int]] = field(default_factory=list)
     """Every effective write, in order."""
-    runs: dict[str, Frozen] = field(default_factory=dict)
+    runs: dict[str, ModelRun] = field(default_factory=dict)
     """Runs with a snapshot."""
 
     def version(self, scope: Scope, path: Path) -> int:
-        return len(self.said.get((scope, path), ()))
+        return len(self.versions.get((scope, path), ()))
 
     def text(self, scope: Scope, path: Path) -> str | None:
-        said = self.said.get((scope, path))
-        return said[-1].text if said else None
+        versions = self.versions.get((scope, path))
+        return versions[-1].text if versions else None
 
     def write(self, writes: Mapping[tuple[Scope, Path], str | None]) -> list[int]:
         """Apply one commit and return the version of each write."""
@@ -50,26 +50,34 @@ class Model:
         for key, text in writes.items():
             if key in changing:
                 number = self.version(*key) + 1
-                self.said.setdefault(key, []).append(Said(number, self.revisions[key[0]], text))
-                self.told.append((*key, number))
+                self.versions.setdefault(key, []).append(
+                    ModelVersion(number, self.revisions[key[0]], text)
+                )
+                self.log.append((*key, number))
         return [self.version(*key) for key in writes]
 
     def texts(self, scope: Scope) -> Texts:
-        lines = {path: said[-1].text for (owner, path), said in self.said.items() if owner == scope}
+        lines = {
+            path: versions[-1].text
+            for (owner, path), versions in self.versions.items()
+            if owner == scope
+        }
         return {path: text for path, text in lines.items() if text is not None}
 
-    def held(self, scope: Scope, path: Path, keep: int) -> set[int]:
+    def retained(self, scope: Scope, path: Path, keep: int) -> set[int]:
         """The versions that must be retained: the newest, and those of snapshots."""
-        said = self.said[scope, path]
-        held = {one.version for one in said[-keep:]}
+        versions = self.versions[scope, path]
+        retained = {item.version for item in versions[-keep:]}
         for frozen in self.runs.values():
             for layer in frozen.run.snapshot:
-                seen = [s for s in said if layer.scope == scope and s.revision <= layer.revision]
-                held |= {one.version for one in seen[-1:]}
-        return held
+                visible = [
+                    s for s in versions if layer.scope == scope and s.revision <= layer.revision
+                ]
+                retained |= {item.version for item in visible[-1:]}
+        return retained
 
 
-def merged(layers: Iterable[Texts]) -> Texts:
+def merge_layers(layers: Iterable[Texts]) -> Texts:
     """Overlay by copying: the farthest layer first, so that the nearest wins."""
     files: dict[Path, str] = {}
     for layer in reversed(list(layers)):

@@ -40,7 +40,7 @@ class TravelClock(SystemClock):
         return super().now() + self.ahead
 
 
-class Nowhere:
+class UnreachableWebhooks:
     """Webhook sender without a network: every delivery fails."""
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
@@ -72,12 +72,14 @@ class YieldingPort:
         return call
 
 
-def world_of(store: Any, clock: SystemClock | None = None, directory: File | None = None) -> Ports:
+def ports_over(
+    store: Any, clock: SystemClock | None = None, directory: File | None = None
+) -> Ports:
     """Ports over a store; git repositories need a directory."""
     return Ports(
         **{name: getattr(store, name) for name in _STORE_PORTS},
         vault=AesGcmVault(bytes(32)),
-        webhook_sender=Nowhere(),
+        webhook_sender=UnreachableWebhooks(),
         clock=clock or TravelClock(),
         tokenizer=EstimateTokens(),
         repositories=GitDirectory(directory / "git") if directory else None,
@@ -89,7 +91,7 @@ async def open_ports(directory: File) -> AsyncIterator[Ports]:
     """Ports over the SQLite store of a directory, which is made from a template if absent."""
     async with open_store(files.fresh(directory / DATABASE)) as store:
         yielding = {name: YieldingPort(getattr(store, name)) for name in _STORE_PORTS}
-        yield world_of(SimpleNamespace(**yielding), directory=directory)
+        yield ports_over(SimpleNamespace(**yielding), directory=directory)
 
 
 def overwrite_content(directory: File, digest: Digest, content: bytes | None) -> None:
@@ -100,7 +102,7 @@ def overwrite_content(directory: File, digest: Digest, content: bytes | None) ->
         assert changed.rowcount
 
 
-def travel(ports: Ports, milliseconds: int) -> None:
+def advance_clock(ports: Ports, milliseconds: int) -> None:
     """Advance the clock."""
     clock = ports.clock
     assert isinstance(clock, TravelClock)

@@ -33,7 +33,7 @@ TEMPLATE = Scope("acme", ScopeKind.TEMPLATE, "sales")
 SOUL, RULES = Path("SOUL.md"), Path("GUARDRAILS.md")
 
 
-def examined(tables: Tables, *, now: int = NOW, grace: int = 0) -> FindingList:
+def check_tables(tables: Tables, *, now: int = NOW, grace: int = 0) -> FindingList:
     """The findings of the check of these rows."""
     examination = StoreCheck(now, grace)
     for phase in PHASES:
@@ -54,7 +54,7 @@ async def rows_of(store: SqliteStore) -> Tables:
         }
 
 
-async def say(
+async def put_text(
     store: SqliteStore, text: str | None, scope: Scope = AGENT, path: Path = SOUL, **more: Any
 ) -> None:
     """Make one write that must succeed; None writes a tombstone."""
@@ -67,19 +67,19 @@ async def say(
     assert isinstance(outcome, Applied), outcome
 
 
-async def change(store: SqliteStore, *changes: RecordChange, at: int = NOW) -> None:
+async def apply_change(store: SqliteStore, *changes: RecordChange, at: int = NOW) -> None:
     [outcome] = await store.trees.commit([Commit((), "ada", "to see", at, changes=changes)])
     assert isinstance(outcome, Applied), outcome
 
 
-async def start(store: SqliteStore, id: str, *layers: Scope) -> Run:
+async def start_run(store: SqliteStore, id: str, *layers: Scope) -> Run:
     run = Run(id, "acme", AGENT, "noop", Audience.MAIN, RunStatus.RUNNING, "ada", NOW)
     [started] = await store.runs.start([(run, layers or (AGENT,))])
     return started
 
 
 @cache
-def _whole() -> Tables:
+def _build_tables() -> Tables:
     """A store with every table: histories, a tombstone, a base, a run, records, a delivery."""
 
     async def build() -> Tables:
@@ -93,18 +93,18 @@ def _whole() -> Tables:
 
 
 async def _fill(store: SqliteStore) -> None:
-    await say(store, "beneath", TEMPLATE)
+    await put_text(store, "beneath", TEMPLATE)
     [tree] = await store.trees.read([TEMPLATE])
     entry = tree.entry(SOUL)
     assert entry
     for text in ("one", "two", "three"):
-        await say(store, text, base=entry.blob)
-    await start(store, "run_1", AGENT, TEMPLATE)
-    await say(store, "x" * 100_000, path=Path("large.txt"), run="run_1")
-    await say(store, "rules", path=RULES)
-    await say(store, None, path=RULES)
+        await put_text(store, text, base=entry.blob)
+    await start_run(store, "run_1", AGENT, TEMPLATE)
+    await put_text(store, "x" * 100_000, path=Path("large.txt"), run="run_1")
+    await put_text(store, "rules", path=RULES)
+    await put_text(store, None, path=RULES)
     body = {"name": "Ada"}
-    await change(
+    await apply_change(
         store,
         RecordChange(
             "acme", RecordType.PERSON, "per_1", body, 0, ("acme/person/email:ada@acme",), ("all",)
@@ -127,17 +127,17 @@ async def _fill(store: SqliteStore) -> None:
     await store.sessions.append([SessionAppend("acme", id, "marco", entries) for id in ids])
 
 
-def whole() -> Tables:
+def intact_tables() -> Tables:
     """A copy that a test may damage."""
-    return copy.deepcopy(_whole())
+    return copy.deepcopy(_build_tables())
 
 
-async def each(rows: Sequence[Any]) -> AsyncIterator[Any]:
+async def iterate(rows: Sequence[Any]) -> AsyncIterator[Any]:
     for row in rows:
         yield row
 
 
-def find(tables: Tables, table: str, where: Callable[[list[Any]], bool]) -> list[Any]:
+def find(tables: Tables, table: str, is_match: Callable[[list[Any]], bool]) -> list[Any]:
     """The only row of a table that matches."""
-    [row] = [row for row in tables[table] if where(row)]
+    [row] = [row for row in tables[table] if is_match(row)]
     return row

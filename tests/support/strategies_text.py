@@ -12,7 +12,7 @@ from carrel.core.redaction.secret_patterns import find_secrets
 LETTERS = string.ascii_letters + string.digits
 
 
-def some(length: int, alphabet: str = LETTERS) -> str:
+def random_text(length: int, alphabet: str = LETTERS) -> str:
     """Random letters, equal in every run."""
     return "".join(random.Random(length).choices(alphabet, k=length))
 
@@ -26,7 +26,7 @@ def redacted(text: str) -> str:
 
 
 def takes_linear_time(
-    search: Callable[[bytes], object], start: str, unit: str, most: int = 1 << 18
+    search: Callable[[bytes], object], start: str, unit: str, max_bytes: int = 1 << 18
 ) -> bool:
     """Whether 256 KiB take less than 64 times as long as 16 KiB: 16 if linear, 256 if quadratic.
 
@@ -40,5 +40,7 @@ def takes_linear_time(
         search(content)
         return thread_time() - started
 
-    small = max(min(seconds(most >> 4) for _ in range(3)), 0.002 * (most / (1 << 20)) ** 2)
-    return any(seconds(most) < 64 * small for _ in range(3))
+    small = max(
+        min(seconds(max_bytes >> 4) for _ in range(3)), 0.002 * (max_bytes / (1 << 20)) ** 2
+    )
+    return any(seconds(max_bytes) < 64 * small for _ in range(3))

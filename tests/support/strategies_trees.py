@@ -31,12 +31,12 @@ ENTRIES = [Entry(b, base, kind) for b in BLOBS for base in (None, *BLOBS) for ki
 paths = st.sampled_from(PATHS)
 blobs = st.sampled_from(BLOBS)
 entries = st.sampled_from(ENTRIES)
-said = st.dictionaries(paths, st.tuples(st.integers(1, 9), st.none() | entries))
+head_maps = st.dictionaries(paths, st.tuples(st.integers(1, 9), st.none() | entries))
 
 
 def trees(scope: Scope) -> st.SearchStrategy[Tree]:
     """Trees as read by path: tombstones are among the heads."""
-    return said.map(lambda heads: _tree(scope, heads))
+    return head_maps.map(lambda heads: _tree(scope, heads))
 
 
 def _tree(scope: Scope, heads_by_path: Mapping[Path, tuple[int, Entry | None]]) -> Tree:
@@ -49,16 +49,16 @@ def _tree(scope: Scope, heads_by_path: Mapping[Path, tuple[int, Entry | None]]) 
 
 
 def stacks(least: int = 1) -> st.SearchStrategy[tuple[Tree, ...]]:
-    layers = st.lists(said, min_size=least, max_size=len(SCOPES))
+    layers = st.lists(head_maps, min_size=least, max_size=len(SCOPES))
     return layers.map(lambda heads: tuple(map(_tree, SCOPES, heads)))
 
 
-def written(tree: Tree, write: Write) -> Tree:
+def apply_write(tree: Tree, write: Write) -> Tree:
     """The tree after this write."""
     assert write.scope == tree.scope
     head = Head(write.path, tree.version(write.path) + 1, tree.revision + 1, 0, write.entry)
     return replace(tree, revision=tree.revision + 1, heads={**tree.heads, write.path: head})
 
 
-def live(tree: Tree) -> Mapping[Path, Entry]:
+def live_files(tree: Tree) -> Mapping[Path, Entry]:
     return {path: head.entry for path, head in tree.heads.items() if head.entry}

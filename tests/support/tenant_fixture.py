@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.shell_commands import HERE, Shell, sandbox
-from tests.support.tenants import founded
+from tests.support.shell_commands import SANDBOX_CONFIG, Shell, store_sandbox
+from tests.support.tenants import create_tenant
 
 from carrel.actions.accounts import credentials, keys
 from carrel.actions.accounts.keys import KeySpec
@@ -26,7 +26,7 @@ from carrel.tools.tool import ToolReply
 
 
 @dataclass
-class Room:
+class ApprovalTenant:
     ports: Ports
     ada: Actor
     """The owner."""
@@ -44,45 +44,45 @@ class Room:
         call_id = more.pop("call", None)
         return await run_call(context, "bash", {"command": command, **more}, call_id)
 
-    async def asked(self, command: str = "ls", **more: Any) -> Approval:
+    async def request_approval(self, command: str = "ls", **more: Any) -> Approval:
         reply = await self.bash(command, **more)
         assert reply.approval is not None, reply
         return reply.approval
 
-    async def answer(self, one: Approval, yes: bool = True, **more: Any) -> Approval:
+    async def answer(self, approval: Approval, yes: bool = True, **more: Any) -> Approval:
         author = more.pop("by", self.ada)
-        return await approvals.answer(self.ports, author, one.id, yes, **more)
+        return await approvals.answer(self.ports, author, approval.id, yes, **more)
 
-    async def look(self, one: Approval) -> Approval:
-        return await approvals.get(self.ports, self.ada, one.id)
+    async def get(self, approval: Approval) -> Approval:
+        return await approvals.get(self.ports, self.ada, approval.id)
 
-    async def ended(self, one: Approval) -> Approval:
+    async def wait_until_closed(self, approval: Approval) -> Approval:
         async with asyncio.timeout(30):
-            closed = await approvals.wait_until_closed(self.ports, self.ada, one.id, 30)
+            closed = await approvals.wait_until_closed(self.ports, self.ada, approval.id, 30)
         assert closed.is_final, closed
         return closed
 
-    async def look_around(self) -> None:
+    async def run_two_other_calls(self) -> None:
         """Run two other approved calls, so that the worker has scanned everything twice."""
         for _ in range(2):
-            other = await self.asked("other")
+            other = await self.request_approval("other")
             await self.answer(other)
-            await self.ended(other)
+            await self.wait_until_closed(other)
         assert self.shell.ran[-2:] == ["other", "other"]
         del self.shell.ran[-2:], self.shell.by[-2:]
 
 
-async def furnished(ports: Ports, shell: Shell, slug: str = "acme") -> Room:
-    _, ada = await founded(ports, slug)
-    await sandbox(ports, ada.tenant)
-    agent = await agents.create(ports, ada, NewAgent("kate", "Kate", config=HERE))
+async def create_approval_tenant(ports: Ports, shell: Shell, slug: str = "acme") -> ApprovalTenant:
+    _, ada = await create_tenant(ports, slug)
+    await store_sandbox(ports, ada.tenant)
+    agent = await agents.create(ports, ada, NewAgent("kate", "Kate", config=SANDBOX_CONFIG))
     created = await keys.create(ports, ada, KeySpec("kate's", CredentialKind.AGENT, agent=agent.id))
     kate = await credentials.authenticate(ports, created.token)
-    return Room(ports, ada, kate, agent, shell)
+    return ApprovalTenant(ports, ada, kate, agent, shell)
 
 
 @asynccontextmanager
-async def running(*stores: Ports) -> AsyncIterator[None]:
+async def run_approval_workers(*stores: Ports) -> AsyncIterator[None]:
     """Run approved calls in the background, one worker for each store."""
     stop = asyncio.Event()
     tasks = [asyncio.create_task(run_approvals(ports, stop)) for ports in stores]

@@ -14,13 +14,13 @@ from carrel.core.store.record import Record
 from carrel.ports import Ports
 
 
-async def founded(ports: Ports, slug: str = "acme") -> tuple[tenants.NewTenant, Actor]:
+async def create_tenant(ports: Ports, slug: str = "acme") -> tuple[tenants.NewTenant, Actor]:
     """Create a tenant; return it and its owner as a caller."""
     created = await tenants.create(ports, slug, slug.title(), "Ada", f"ada@{slug}.example")
     return created, await credentials.authenticate(ports, created.token)
 
 
-async def joined(
+async def add_person(
     ports: Ports, owner: Actor, name: str, role: Role = Role.MEMBER
 ) -> tuple[Record, Actor]:
     """Create a person in a tenant; return the record and the person as a caller."""
@@ -32,14 +32,14 @@ async def joined(
     return person, await credentials.authenticate(ports, issued.token)
 
 
-async def rivals(*attempts: Awaitable[Any]) -> tuple[list[Any], list[BaseException]]:
+async def race(*attempts: Awaitable[Any]) -> tuple[list[Any], list[BaseException]]:
     """Run calls concurrently; return the results and the errors."""
     outcomes = await asyncio.gather(*attempts, return_exceptions=True)
     lost = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
     return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)], lost
 
 
-async def later(turns: int, attempt: Awaitable[Any]) -> Any:
+async def start_after_yields(turns: int, attempt: Awaitable[Any]) -> Any:
     """Start after this many loop iterations, so that races meet at every point."""
     for _ in range(turns):
         await asyncio.sleep(0)

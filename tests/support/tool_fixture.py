@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.support.tenants import founded
-from tests.support.unsandboxed_provider import PlainRunner
+from tests.support.tenants import create_tenant
+from tests.support.unsandboxed_provider import UnsandboxedProvider
 
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
@@ -26,31 +26,31 @@ from carrel.tools.tool import ApprovalCheck, ToolContext
 
 TOOLS = {tool.name: tool for tool in ALL}
 NOTES, DOCS = f"ws_{1:024x}", f"ws_{2:024x}"
-BOX, EASY = f"sb_{1:024x}", f"sb_{2:024x}"
+BOX, EDIT_BOX = f"sb_{1:024x}", f"sb_{2:024x}"
 
 
 @dataclass
-class Workshop:
+class ToolTenant:
     ports: Ports
     owner: Actor
     agent: Record
-    sitting: ToolContext
-    runner: PlainRunner
+    context: ToolContext
+    runner: UnsandboxedProvider
 
     async def call(self, tool: str, /, **arguments: Any) -> str:
         """The output of a tool, after its approval check."""
         await self.gate(tool, **arguments)
         definition = TOOLS[tool]
-        output = await definition.run(self.sitting, definition.parse_arguments(arguments))
+        output = await definition.run(self.context, definition.parse_arguments(arguments))
         assert isinstance(output, str)
         return output
 
     async def gate(self, tool: str, /, **arguments: Any) -> ApprovalCheck:
         definition = TOOLS[tool]
         assert definition.approval_check
-        return await definition.approval_check(self.sitting, definition.parse_arguments(arguments))
+        return await definition.approval_check(self.context, definition.parse_arguments(arguments))
 
-    def bench(self, workspace: str = NOTES, **more: Any) -> WorkspaceFiles:
+    def workspace_files(self, workspace: str = NOTES, **more: Any) -> WorkspaceFiles:
         return WorkspaceFiles(self.ports, self.owner, workspace, **more)
 
     def scope(self, workspace: str = NOTES) -> Scope:
@@ -71,7 +71,7 @@ class Workshop:
     async def history(self, path: str) -> tuple[Version, ...]:
         return await self.ports.trees.history(self.scope(), Path(path))
 
-    async def said_before(self, path: str) -> list[bytes | None]:
+    async def past_contents(self, path: str) -> list[bytes | None]:
         """All contents of a path, newest first."""
         contents: list[bytes | None] = []
         for version in await self.history(path):
@@ -86,7 +86,7 @@ def sandbox(tenant: str, id: str, mode: str = "bypass", **config: Any) -> Record
     return RecordChange(tenant, RecordType.SANDBOX, id, body, 0)
 
 
-async def adorned(ports: Ports, owner: Actor, id: str, variables: Mapping[str, str]) -> None:
+async def set_variables(ports: Ports, owner: Actor, id: str, variables: Mapping[str, str]) -> None:
     """Set variables by an action, which seals them."""
     await sandboxes.patch(ports, owner, id, {"config": {"envVars": variables}})
 
@@ -95,15 +95,15 @@ def workspace(tenant: str, id: str) -> RecordChange:
     return RecordChange(tenant, RecordType.WORKSPACE, id, {"name": id, "config": {}}, 0)
 
 
-async def workshop(ports: Ports, config: Any = None, **box: Any) -> Workshop:
+async def create_tool_tenant(ports: Ports, config: Any = None, **box: Any) -> ToolTenant:
     """By default: `notes` with a sandbox without approvals, and `docs`, which is read-only."""
-    runner = box.pop("runner", None) or PlainRunner()
+    runner = box.pop("runner", None) or UnsandboxedProvider()
     ports = replace(ports, sandboxes={"local": runner})
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     variables = box.pop("envVars", None)
     records = (
         sandbox(owner.tenant, BOX, **box),
-        sandbox(owner.tenant, EASY, "edit"),
+        sandbox(owner.tenant, EDIT_BOX, "edit"),
         workspace(owner.tenant, NOTES),
         workspace(owner.tenant, DOCS),
     )
@@ -112,7 +112,7 @@ async def workshop(ports: Ports, config: Any = None, **box: Any) -> Workshop:
     )
     assert isinstance(done, Applied)
     if variables:
-        await adorned(ports, owner, BOX, variables)
+        await set_variables(ports, owner, BOX, variables)
     usual = {
         "sandbox": BOX,
         "workspaces": [
@@ -124,4 +124,4 @@ async def workshop(ports: Ports, config: Any = None, **box: Any) -> Workshop:
     agent = await agents.create(ports, owner, new)
     stack = await stacks.agent_stack(ports, owner, "kate")
     context = ToolContext(ports, owner, agent, stack, Audience.MAIN)
-    return Workshop(ports, owner, agent, context, runner)
+    return ToolTenant(ports, owner, agent, context, runner)

@@ -29,7 +29,7 @@ from carrel.ports.sandbox import (
 
 
 @dataclass
-class Left:
+class CommandOutcome:
     """Result of a command."""
 
     contents: Mapping[Path, tuple[FileKind, bytes]] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Left:
         return self.contents[path][1]
 
 
-class PlainRunner:
+class UnsandboxedProvider:
     def __init__(self, refusal: str | None = None) -> None:
         self.refusal, self.keeps = refusal, False
         self.orders: list[CommandSpec] = []
@@ -87,7 +87,7 @@ class PlainRunner:
             shutil.rmtree(root)
 
 
-async def ran_in(root: File, order: CommandSpec) -> Left:
+async def ran_in(root: File, order: CommandSpec) -> CommandOutcome:
     process = await asyncio.create_subprocess_exec(
         "bash",
         "-c",
@@ -104,7 +104,7 @@ async def ran_in(root: File, order: CommandSpec) -> Left:
         process.kill()
     stdout, stderr = await talk
     limit = order.limits.output_bytes
-    return Left(
+    return CommandOutcome(
         exit_code=process.returncode if done else None,
         stdout=truncate_output(stdout, limit).encode(),
         stderr=truncate_output(stderr, limit).encode(),
@@ -135,7 +135,7 @@ def found_in(root: File) -> dict[Path, tuple[FileKind, bytes]]:
     return files
 
 
-class KeepingRunner(PlainRunner):
+class PersistentUnsandboxedProvider(UnsandboxedProvider):
     """A provider whose commands may continue, each in its own directory."""
 
     def __init__(self) -> None:

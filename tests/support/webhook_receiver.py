@@ -24,7 +24,7 @@ OK, BROKEN = PostResult(200, "", 1), PostResult(503, "", 1)
 
 
 @dataclass(frozen=True)
-class Letter:
+class WebhookRequest:
     url: str
     headers: Mapping[str, str]
     body: bytes
@@ -39,28 +39,30 @@ class Letter:
         return self.headers["webhook-id"]
 
 
-class Mailbox:
+class FakeWebhookSender:
     """A webhook sender that hands every request to the test and answers as it says."""
 
-    def __init__(self, answer: Callable[[Letter], Awaitable[PostResult]] | None = None) -> None:
+    def __init__(
+        self, answer: Callable[[WebhookRequest], Awaitable[PostResult]] | None = None
+    ) -> None:
         self._answer = answer
-        self.letters: asyncio.Queue[Letter] = asyncio.Queue()
+        self.requests: asyncio.Queue[WebhookRequest] = asyncio.Queue()
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
-        letter = Letter(url, headers, body)
-        self.letters.put_nowait(letter)
-        return await self._answer(letter) if self._answer else OK
+        request = WebhookRequest(url, headers, body)
+        self.requests.put_nowait(request)
+        return await self._answer(request) if self._answer else OK
 
     async def refusal_reason(self, url: str) -> str | None:
         return None
 
-    async def next(self) -> Letter:
+    async def next(self) -> WebhookRequest:
         async with asyncio.timeout(30):
-            return await self.letters.get()
+            return await self.requests.get()
 
 
 @asynccontextmanager
-async def dispatching(
+async def run_dispatcher(
     ports: Ports, *, backoff: tuple[int, ...] = (0,) * 5, processes: int = 1
 ) -> AsyncIterator[None]:
     """Run the dispatch in the background, as this many processes would."""
@@ -77,7 +79,7 @@ async def dispatching(
             await asyncio.gather(*works)
 
 
-async def settled(
+async def wait_for_deliveries(
     ports: Ports, created: NewWebhook, count: int
 ) -> list[tuple[Delivery, list[PostResult]]]:
     """The webhook's deliveries, oldest first, once this many are no longer pending."""
@@ -91,10 +93,10 @@ async def settled(
             await ports.events.wait_for_new(0.01)
 
 
-def verify(secret: str, letter: Letter) -> None:
+def verify(secret: str, request: WebhookRequest) -> None:
     """Verify a signature by the Standard Webhooks convention."""
     key = base64.b64decode(secret.removeprefix("whsec_"))
-    stamp = letter.headers["webhook-timestamp"]
-    signed = f"{letter.id}.{stamp}.".encode() + letter.body
+    stamp = request.headers["webhook-timestamp"]
+    signed = f"{request.id}.{stamp}.".encode() + request.body
     mac = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
-    assert hmac.compare_digest(letter.headers["webhook-signature"], f"v1,{mac}")
+    assert hmac.compare_digest(request.headers["webhook-signature"], f"v1,{mac}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from tests.actions.conftest import anywhere
-from tests.support.shell_commands import standing_in
-from tests.support.tenant_fixture import Room, furnished
+from tests.support.shell_commands import replace_bash_tool
+from tests.support.tenant_fixture import ApprovalTenant, create_approval_tenant
 
 from carrel.ports import Ports
 
@@ -18,6 +18,6 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def tenant(anywhere: Ports, monkeypatch: pytest.MonkeyPatch) -> Room:
+async def tenant(anywhere: Ports, monkeypatch: pytest.MonkeyPatch) -> ApprovalTenant:
     """An agent whose commands need approval, on every store."""
-    return await furnished(anywhere, standing_in(monkeypatch))
+    return await create_approval_tenant(anywhere, replace_bash_tool(monkeypatch))

@@ -5,10 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.support.shell_commands import HERE, SANDBOX, SHARED, kept, sandbox
-from tests.support.stores import travel
-from tests.support.tenant_fixture import Room, furnished, running
-from tests.support.tenants import joined, rivals
+from tests.support.shell_commands import (
+    SANDBOX,
+    SANDBOX_CONFIG,
+    SHARED,
+    store_record,
+    store_sandbox,
+)
+from tests.support.stores import advance_clock
+from tests.support.tenant_fixture import (
+    ApprovalTenant,
+    create_approval_tenant,
+    run_approval_workers,
+)
+from tests.support.tenants import add_person, race
 
 from carrel.actions.accounts import audit, secrets
 from carrel.actions.agents import agents
@@ -33,8 +43,10 @@ from carrel.ports.approvals import DAY_MS
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_call_waits_for_approval_and_then_runs_with_its_arguments(tenant: Room) -> None:
-    async with running(tenant.ports):
+async def test_a_call_waits_for_approval_and_then_runs_with_its_arguments(
+    tenant: ApprovalTenant,
+) -> None:
+    async with run_approval_workers(tenant.ports):
         reply = await tenant.bash("rm -r old")
         approval = reply.approval
         assert approval is not None
@@ -51,28 +63,30 @@ async def test_a_call_waits_for_approval_and_then_runs_with_its_arguments(tenant
             tenant.ada.name,
             "fine",
         )
-        done = await tenant.ended(approval)
+        done = await tenant.wait_until_closed(approval)
     assert done.status is ApprovalStatus.FINISHED
     assert done.model_result is not None
     assert (done.model_result.content, done.model_result.is_error) == ("ran rm -r old", False)
     assert tenant.shell.ran == ["rm -r old"]
 
 
-async def test_an_approved_call_runs_with_the_requesters_permissions(tenant: Room) -> None:
-    async with running(tenant.ports):
-        approval = await tenant.asked()
+async def test_an_approved_call_runs_with_the_requesters_permissions(
+    tenant: ApprovalTenant,
+) -> None:
+    async with run_approval_workers(tenant.ports):
+        approval = await tenant.request_approval()
         await tenant.answer(approval)
-        await tenant.ended(approval)
+        await tenant.wait_until_closed(approval)
     assert tenant.shell.by == [tenant.kate]
 
 
 async def test_request_answer_and_result_are_in_the_audit(
-    tenant: Room,
+    tenant: ApprovalTenant,
 ) -> None:
-    async with running(tenant.ports):
-        approval = await tenant.asked()
+    async with run_approval_workers(tenant.ports):
+        approval = await tenant.request_approval()
         await tenant.answer(approval)
-        await tenant.ended(approval)
+        await tenant.wait_until_closed(approval)
     entries = (await audit.list_audit_entries(tenant.ports, tenant.ada)).items
     mine = [
         (d.author, d.reason) for d in reversed(entries) if f"approval/{approval.id}" in d.subjects
@@ -85,13 +99,15 @@ async def test_request_answer_and_result_are_in_the_audit(
     ]
 
 
-async def test_approval_events_are_in_the_tenants_log_and_the_runs_log(tenant: Room) -> None:
+async def test_approval_events_are_in_the_tenants_log_and_the_runs_log(
+    tenant: ApprovalTenant,
+) -> None:
     run = await runs.start(tenant.ports, tenant.ada, runs.RunRequest(agent="kate"))
-    async with running(tenant.ports):
-        approval = await tenant.asked("echo canary", run=run.id, by=tenant.ada)
+    async with run_approval_workers(tenant.ports):
+        approval = await tenant.request_approval("echo canary", run=run.id, by=tenant.ada)
         await tenant.answer(approval, reason="canary")
-        await tenant.ended(approval)
-        denied = await tenant.asked("echo canary")
+        await tenant.wait_until_closed(approval)
+        denied = await tenant.request_approval("echo canary")
         await tenant.answer(denied, False)
     event_filter = EventFilter(tenant.ada.tenant, types=frozenset(APPROVALS))
     events = await tenant.ports.events.read_after(None, event_filter)
@@ -109,63 +125,65 @@ async def test_approval_events_are_in_the_tenants_log_and_the_runs_log(tenant: R
     assert [event.sequence for event in log] == [1, 2, 3, 4]
 
 
-async def test_a_denied_call_never_runs_and_the_reply_carries_the_reason(tenant: Room) -> None:
-    async with running(tenant.ports):
-        approval = await tenant.asked(call="c1")
+async def test_a_denied_call_never_runs_and_the_reply_carries_the_reason(
+    tenant: ApprovalTenant,
+) -> None:
+    async with run_approval_workers(tenant.ports):
+        approval = await tenant.request_approval(call="c1")
         await tenant.answer(approval, False, reason="not on Fridays")
         with pytest.raises(Conflict):
             await tenant.answer(approval, True)
         reply = await tenant.bash(call="c1")
-        await tenant.look_around()
+        await tenant.run_two_other_calls()
     assert (reply.content, reply.is_error) == ("Error: denied by a person: not on Fridays", True)
     assert tenant.shell.ran == []
 
 
-async def test_an_expired_approval_never_runs(tenant: Room) -> None:
-    late, unanswered = await tenant.asked("late"), await tenant.asked("seen")
-    travel(tenant.ports, DAY_MS)
+async def test_an_expired_approval_never_runs(tenant: ApprovalTenant) -> None:
+    late, unanswered = await tenant.request_approval("late"), await tenant.request_approval("seen")
+    advance_clock(tenant.ports, DAY_MS)
     with pytest.raises(Expired):
         await tenant.answer(late)
-    assert (await tenant.look(late)).status is ApprovalStatus.EXPIRED
-    async with running(tenant.ports):
-        assert (await tenant.ended(unanswered)).status is ApprovalStatus.EXPIRED
-        await tenant.look_around()
+    assert (await tenant.get(late)).status is ApprovalStatus.EXPIRED
+    async with run_approval_workers(tenant.ports):
+        assert (await tenant.wait_until_closed(unanswered)).status is ApprovalStatus.EXPIRED
+        await tenant.run_two_other_calls()
     with pytest.raises(Expired):
         await tenant.answer(unanswered, False)
     assert tenant.shell.ran == []
 
 
-async def test_a_new_user_message_cancels_a_waiting_approval(tenant: Room) -> None:
+async def test_a_new_user_message_cancels_a_waiting_approval(tenant: ApprovalTenant) -> None:
     talk = await sessions.start(tenant.ports, tenant.kate, "kate")
     other = await sessions.start(tenant.ports, tenant.kate, "kate")
-    async with running(tenant.ports):
-        approval = await tenant.asked(session=talk.id, call="c1")
-        stays = await tenant.asked(session=other.id)
+    async with run_approval_workers(tenant.ports):
+        approval = await tenant.request_approval(session=talk.id, call="c1")
+        stays = await tenant.request_approval(session=other.id)
         note = [NewEntry("assistant", "I asked")]
         await sessions.append(tenant.ports, tenant.kate, "kate", talk.id, note)
-        assert (await tenant.look(approval)).status is ApprovalStatus.REQUESTED
+        assert (await tenant.get(approval)).status is ApprovalStatus.REQUESTED
         await sessions.append(
             tenant.ports, tenant.kate, "kate", talk.id, [NewEntry("user", "wait")]
         )
-        assert (await tenant.look(approval)).status is ApprovalStatus.CANCELLED
-        assert (await tenant.look(stays)).status is ApprovalStatus.REQUESTED
+        assert (await tenant.get(approval)).status is ApprovalStatus.CANCELLED
+        assert (await tenant.get(stays)).status is ApprovalStatus.REQUESTED
         with pytest.raises(Conflict):
             await tenant.answer(approval)
         reply = await tenant.bash(session=talk.id, call="c1")
-        await tenant.look_around()
+        await tenant.run_two_other_calls()
     assert (reply.content, reply.is_error) == ("not run: superseded", True)
     assert tenant.shell.ran == []
 
 
 async def test_a_new_user_message_cancels_an_approved_call_that_has_not_started(
-    tenant: Room,
+    tenant: ApprovalTenant,
 ) -> None:
     talk = await sessions.start(tenant.ports, tenant.kate, "kate")
-    approval = await tenant.asked(session=talk.id)
+    approval = await tenant.request_approval(session=talk.id)
     await tenant.answer(approval)
     await sessions.append(tenant.ports, tenant.kate, "kate", talk.id, [NewEntry("user", "wait")])
-    async with running(tenant.ports):
-        done = await tenant.ended(approval)
+    async with run_approval_workers(tenant.ports):
+        done = await tenant.wait_until_closed(approval)
     assert (done.status, done.reason, tenant.shell.ran) == (
         ApprovalStatus.CANCELLED,
         "superseded",
@@ -173,24 +191,26 @@ async def test_a_new_user_message_cancels_an_approved_call_that_has_not_started(
     )
 
 
-async def test_a_repeated_call_id_requests_approval_once_and_runs_once(tenant: Room) -> None:
-    requested, refused = await rivals(*(tenant.asked("ls", call="c1") for _ in range(8)))
+async def test_a_repeated_call_id_requests_approval_once_and_runs_once(
+    tenant: ApprovalTenant,
+) -> None:
+    requested, refused = await race(*(tenant.request_approval("ls", call="c1") for _ in range(8)))
     assert not refused
     assert len({approval.id for approval in requested}) == 1
     with pytest.raises(Conflict, match="used for a different call"):
         await tenant.bash("ls -a", call="c1")
-    assert (await tenant.asked("ls", call="c2")).id != requested[0].id
-    async with running(tenant.ports):
+    assert (await tenant.request_approval("ls", call="c2")).id != requested[0].id
+    async with run_approval_workers(tenant.ports):
         await tenant.answer(requested[0])
-        await tenant.ended(requested[0])
+        await tenant.wait_until_closed(requested[0])
     replies = [await tenant.bash("ls", call="c1") for _ in range(3)]
     assert {(reply.content, reply.approval) for reply in replies} == {("ran ls", None)}
     assert tenant.shell.ran == ["ls"]
 
 
-async def test_a_repeated_call_id_without_approval_runs_once(tenant: Room) -> None:
-    await sandbox(tenant.ports, tenant.ada.tenant, "bypass")
-    replies, refused = await rivals(*(tenant.bash("ls", call="c1") for _ in range(8)))
+async def test_a_repeated_call_id_without_approval_runs_once(tenant: ApprovalTenant) -> None:
+    await store_sandbox(tenant.ports, tenant.ada.tenant, "bypass")
+    replies, refused = await race(*(tenant.bash("ls", call="c1") for _ in range(8)))
     assert {type(reason) for reason in refused} <= {IdempotencyInFlight}
     assert {reply.content for reply in replies} == {"ran ls"}
     assert (await tenant.bash("ls", call="c1")).content == "ran ls"
@@ -205,12 +225,12 @@ async def test_a_repeated_call_id_without_approval_runs_once(tenant: Room) -> No
 
 
 @pytest.mark.parametrize("call", ["", "x" * 201, "a\nb", "\x00", "\ud800"])
-async def test_an_invalid_call_id_is_refused(tenant: Room, call: str) -> None:
+async def test_an_invalid_call_id_is_refused(tenant: ApprovalTenant, call: str) -> None:
     with pytest.raises(ValidationError):
         await tenant.bash("ls", call=call)
 
 
-async def test_an_invalid_call_requests_no_approval(tenant: Room) -> None:
+async def test_an_invalid_call_requests_no_approval(tenant: ApprovalTenant) -> None:
     for reply, expected in [
         (await tenant.bash(" "), "Error: command must not be empty"),
         (await tenant.bash("ls", colour="red"), "Error: the arguments of bash are invalid"),
@@ -218,26 +238,30 @@ async def test_an_invalid_call_requests_no_approval(tenant: Room) -> None:
         assert reply.is_error
         assert reply.approval is None
         assert reply.content.startswith(expected)
-    await kept(tenant.ports, tenant.ada.tenant, RecordType.WORKSPACE, SHARED, {})
+    await store_record(tenant.ports, tenant.ada.tenant, RecordType.WORKSPACE, SHARED, {})
     attached = [{"name": "docs", "workspaceId": SHARED, "sandbox": None}]
     both = [*attached, {"name": "code", "workspaceId": SHARED}]
-    await agents.patch(tenant.ports, tenant.ada, "kate", {"config": {**HERE, "workspaces": both}})
+    await agents.patch(
+        tenant.ports, tenant.ada, "kate", {"config": {**SANDBOX_CONFIG, "workspaces": both}}
+    )
     assert (await tenant.bash("ls")).content == "Error: workspace is read-only"
     assert (await tenant.bash("ls", workspace="x")).content == "Error: unknown workspace x"
     assert (await tenant.bash("ls", workspace="code")).approval is not None
     assert len(await list_waiting(tenant)) == 1
 
 
-async def list_waiting(tenant: Room) -> tuple[Approval, ...]:
+async def list_waiting(tenant: ApprovalTenant) -> tuple[Approval, ...]:
     page = await approvals.list_approvals(tenant.ports, tenant.ada, status=ApprovalStatus.REQUESTED)
     return page.items
 
 
-async def test_only_authorized_people_may_answer_and_never_the_agent(tenant: Room) -> None:
-    approval = await tenant.asked()
-    _, member = await joined(tenant.ports, tenant.ada, "bob")
-    person, human = await joined(tenant.ports, tenant.ada, "eve")
-    owner_id, owner = await joined(tenant.ports, tenant.ada, "tom")
+async def test_only_authorized_people_may_answer_and_never_the_agent(
+    tenant: ApprovalTenant,
+) -> None:
+    approval = await tenant.request_approval()
+    _, member = await add_person(tenant.ports, tenant.ada, "bob")
+    person, human = await add_person(tenant.ports, tenant.ada, "eve")
+    owner_id, owner = await add_person(tenant.ports, tenant.ada, "tom")
     facts = {"human_pair_id": person.id, "owner_id": owner_id.id}
     await agents.patch(tenant.ports, tenant.ada, "kate", facts)
     reader = replace(tenant.ada, permissions=frozenset({Permission.WORKSPACE_READ}))
@@ -247,14 +271,16 @@ async def test_only_authorized_people_may_answer_and_never_the_agent(tenant: Roo
                 await tenant.answer(approval, yes, by=actor)
     assert (await tenant.answer(approval, False, by=human)).status is ApprovalStatus.DENIED
     assert (
-        await tenant.answer(await tenant.asked(), False, by=owner)
+        await tenant.answer(await tenant.request_approval(), False, by=owner)
     ).status is ApprovalStatus.DENIED
 
 
-async def test_approvals_of_another_tenant_agent_or_workspace_are_not_found(tenant: Room) -> None:
-    approval = await tenant.asked()
+async def test_approvals_of_another_tenant_agent_or_workspace_are_not_found(
+    tenant: ApprovalTenant,
+) -> None:
+    approval = await tenant.request_approval()
     await agents.create(tenant.ports, tenant.ada, agents.NewAgent("marco", "Marco"))
-    other = await furnished(tenant.ports, tenant.shell, "globex")
+    other = await create_approval_tenant(tenant.ports, tenant.shell, "globex")
     marco = replace(tenant.kate, agent=(await agents.get(tenant.ports, tenant.ada, "marco")).id)
     for actor in (other.ada, other.kate, marco, replace(tenant.ada, workspace="other")):
         with pytest.raises(NotFound):
@@ -264,14 +290,14 @@ async def test_approvals_of_another_tenant_agent_or_workspace_are_not_found(tena
     assert (await approvals.list_approvals(tenant.ports, other.ada)).items == ()
     assert (await approvals.list_approvals(tenant.ports, marco)).items == ()
     assert (await approvals.list_approvals(tenant.ports, tenant.kate)).items == (
-        await tenant.look(approval),
+        await tenant.get(approval),
     )
     with pytest.raises(NotFound):
         await approvals.answer(tenant.ports, tenant.ada, "apr_nothing", True)
 
 
-async def test_approvals_are_listed_by_status_and_agent_in_pages(tenant: Room) -> None:
-    requested = [await tenant.asked(f"n {n}") for n in range(5)]
+async def test_approvals_are_listed_by_status_and_agent_in_pages(tenant: ApprovalTenant) -> None:
+    requested = [await tenant.request_approval(f"n {n}") for n in range(5)]
     await tenant.answer(requested[1], False)
     page = await approvals.list_approvals(
         tenant.ports, tenant.ada, status=ApprovalStatus.REQUESTED, limit=3
@@ -287,18 +313,18 @@ async def test_approvals_are_listed_by_status_and_agent_in_pages(tenant: Room) -
 
 
 async def test_the_record_is_redacted_and_the_call_runs_with_the_original_arguments(
-    tenant: Room,
+    tenant: ApprovalTenant,
 ) -> None:
     await secrets.put(tenant.ports, tenant.ada, "TOKEN", "zanzibar-zanzibar")
-    async with running(tenant.ports):
-        approval = await tenant.asked("echo zanzibar-zanzibar", call="c1")
+    async with run_approval_workers(tenant.ports):
+        approval = await tenant.request_approval("echo zanzibar-zanzibar", call="c1")
         [record] = await tenant.ports.records.get(
             tenant.ada.tenant, RecordType.APPROVAL, [approval.id]
         )
         assert record is not None
         assert "zanzibar" not in str(record.body)
         await tenant.answer(approval, reason="for zanzibar-zanzibar")
-        done = await tenant.ended(approval)
+        done = await tenant.wait_until_closed(approval)
     assert "zanzibar" not in str(done)
     assert done.sealed == ""
     assert tenant.shell.ran == ["echo zanzibar-zanzibar"]

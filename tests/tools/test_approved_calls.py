@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 from tests.support.shell_commands import (
-    HERE,
     SANDBOX,
+    SANDBOX_CONFIG,
     SHARED,
     Command,
-    gate,
-    kept,
-    sandbox,
-    standing_in,
+    check_approval,
+    replace_bash_tool,
+    store_record,
+    store_sandbox,
 )
-from tests.support.stores import travel
-from tests.support.tenant_fixture import Room, running
-from tests.support.tenants import joined, rivals
+from tests.support.stores import advance_clock
+from tests.support.tenant_fixture import ApprovalTenant, run_approval_workers
+from tests.support.tenants import add_person, race
 
 from carrel.actions.accounts import keys
 from carrel.actions.agents import agents
@@ -34,41 +34,41 @@ from carrel.tools.tool import ApprovalCheck, ToolContext
 pytestmark = pytest.mark.anyio
 
 
-async def delete_agent(tenant: Room) -> None:
+async def delete_agent(tenant: ApprovalTenant) -> None:
     await agents.delete(tenant.ports, tenant.ada, "kate")
 
 
-async def delete_sandbox(tenant: Room) -> None:
-    await sandbox(tenant.ports, tenant.ada.tenant, None)
+async def delete_sandbox(tenant: ApprovalTenant) -> None:
+    await store_sandbox(tenant.ports, tenant.ada.tenant, None)
 
 
-async def change_sandbox(tenant: Room) -> None:
-    await sandbox(tenant.ports, tenant.ada.tenant, "ask", internet=True)
+async def change_sandbox(tenant: ApprovalTenant) -> None:
+    await store_sandbox(tenant.ports, tenant.ada.tenant, "ask", internet=True)
 
 
-async def switch_sandbox(tenant: Room) -> None:
+async def switch_sandbox(tenant: ApprovalTenant) -> None:
     other = "sb_" + "1" * 24
-    await kept(
+    await store_record(
         tenant.ports, tenant.ada.tenant, RecordType.SANDBOX, other, {"permissionMode": "ask"}
     )
     await agents.patch(tenant.ports, tenant.ada, "kate", {"config": {"sandbox": other}})
 
 
-async def attach_workspace(tenant: Room) -> None:
-    await kept(tenant.ports, tenant.ada.tenant, RecordType.WORKSPACE, SHARED, {})
+async def attach_workspace(tenant: ApprovalTenant) -> None:
+    await store_record(tenant.ports, tenant.ada.tenant, RecordType.WORKSPACE, SHARED, {})
     attached = [{"name": "docs", "workspaceId": SHARED}]
     await agents.patch(
-        tenant.ports, tenant.ada, "kate", {"config": {**HERE, "workspaces": attached}}
+        tenant.ports, tenant.ada, "kate", {"config": {**SANDBOX_CONFIG, "workspaces": attached}}
     )
 
 
-async def disallow_tool(tenant: Room) -> None:
+async def disallow_tool(tenant: ApprovalTenant) -> None:
     await agents.patch(
-        tenant.ports, tenant.ada, "kate", {"config": {**HERE, "allowedTools": ["no"]}}
+        tenant.ports, tenant.ada, "kate", {"config": {**SANDBOX_CONFIG, "allowedTools": ["no"]}}
     )
 
 
-async def revoke_key(tenant: Room) -> None:
+async def revoke_key(tenant: ApprovalTenant) -> None:
     await keys.revoke(tenant.ports, tenant.ada, tenant.kate.key)
 
 
@@ -87,13 +87,13 @@ CHANGES = [
     ("change", "expected"), CHANGES, ids=lambda value: getattr(value, "__name__", "")
 )
 async def test_an_approved_call_never_runs_after_its_conditions_changed(
-    tenant: Room, change: Any, expected: str
+    tenant: ApprovalTenant, change: Any, expected: str
 ) -> None:
-    approval = await tenant.asked()
+    approval = await tenant.request_approval()
     await change(tenant)
-    async with running(tenant.ports):
+    async with run_approval_workers(tenant.ports):
         await tenant.answer(approval)
-        done = await tenant.ended(approval)
+        done = await tenant.wait_until_closed(approval)
     assert done.status is ApprovalStatus.CANCELLED
     assert expected in done.reason
     assert done.model_result is not None
@@ -102,79 +102,79 @@ async def test_an_approved_call_never_runs_after_its_conditions_changed(
 
 
 async def test_a_change_between_the_last_check_and_the_start_cancels_the_call(
-    tenant: Room, monkeypatch: pytest.MonkeyPatch
+    tenant: ApprovalTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checks = 0
 
     async def changing(context: ToolContext, arguments: Command) -> ApprovalCheck:
         nonlocal checks
-        check, checks = await gate(context, arguments), checks + 1
+        check, checks = await check_approval(context, arguments), checks + 1
         if checks == 2:
             await change_sandbox(tenant)
         return check
 
-    tenant.shell = standing_in(monkeypatch, changing)
-    approval = await tenant.asked()
-    async with running(tenant.ports):
+    tenant.shell = replace_bash_tool(monkeypatch, changing)
+    approval = await tenant.request_approval()
+    async with run_approval_workers(tenant.ports):
         await tenant.answer(approval)
-        done = await tenant.ended(approval)
+        done = await tenant.wait_until_closed(approval)
     assert (done.status, checks, tenant.shell.ran) == (ApprovalStatus.CANCELLED, 3, [])
     assert "changed since the approval was requested" in done.reason
 
 
-async def test_of_concurrent_answers_exactly_one_counts(tenant: Room) -> None:
+async def test_of_concurrent_answers_exactly_one_counts(tenant: ApprovalTenant) -> None:
     admins = [
-        (await joined(tenant.ports, tenant.ada, f"boss-{n}", Role.ADMIN))[1] for n in range(4)
+        (await add_person(tenant.ports, tenant.ada, f"boss-{n}", Role.ADMIN))[1] for n in range(4)
     ]
-    async with running(tenant.ports, tenant.ports, tenant.ports):
+    async with run_approval_workers(tenant.ports, tenant.ports, tenant.ports):
         for turn in range(4):
-            approval = await tenant.asked(f"turn {turn}")
+            approval = await tenant.request_approval(f"turn {turn}")
             answers = [(admin, n % 2 == 0) for n, admin in enumerate(admins * 3)]
-            accepted, refused = await rivals(
+            accepted, refused = await race(
                 *(tenant.answer(approval, yes, by=admin) for admin, yes in answers)
             )
             assert {type(reason) for reason in refused} <= {Conflict}
             assert len({answered.answered_by for answered in accepted}) == 1
             assert {answered.answer for answered in accepted} == {accepted[0].answer}
             assert len(accepted) == 6
-            done = await tenant.ended(approval)
+            done = await tenant.wait_until_closed(approval)
             assert done.status is (
                 ApprovalStatus.FINISHED if accepted[0].answer else ApprovalStatus.DENIED
             )
             assert tenant.shell.ran.count(f"turn {turn}") == (1 if accepted[0].answer else 0)
 
 
-async def test_of_many_processes_exactly_one_runs_a_call(tenant: Room) -> None:
-    requested = [await tenant.asked(f"n {n}") for n in range(6)]
+async def test_of_many_processes_exactly_one_runs_a_call(tenant: ApprovalTenant) -> None:
+    requested = [await tenant.request_approval(f"n {n}") for n in range(6)]
     for approval in requested:
         await tenant.answer(approval)
-    async with running(*[tenant.ports] * 4):
+    async with run_approval_workers(*[tenant.ports] * 4):
         for approval in requested:
-            assert (await tenant.ended(approval)).status is ApprovalStatus.FINISHED
+            assert (await tenant.wait_until_closed(approval)).status is ApprovalStatus.FINISHED
     assert sorted(tenant.shell.ran) == [f"n {n}" for n in range(6)]
 
 
-async def test_a_call_started_by_a_dead_process_is_not_restarted(tenant: Room) -> None:
-    approval = await tenant.asked("hold")
+async def test_a_call_started_by_a_dead_process_is_not_restarted(tenant: ApprovalTenant) -> None:
+    approval = await tenant.request_approval("hold")
     await tenant.answer(approval)
     ports, dead = tenant.ports, DeadSwitch()
     zombie = replace(ports, trees=dead.port(ports.trees), records=dead.port(ports.records))
-    async with running(zombie):
-        await tenant.shell.held.wait()
+    async with run_approval_workers(zombie):
+        await tenant.shell.blocked.wait()
         dead.set()
-        assert (await tenant.look(approval)).status is ApprovalStatus.RUNNING
-        async with running(ports):
-            await tenant.look_around()
-            assert (await tenant.look(approval)).status is ApprovalStatus.RUNNING
-        travel(ports, ports.approvals.lease_ms + 1)
-        async with running(ports):
-            done = await tenant.ended(approval)
-            await tenant.look_around()
-        tenant.shell.go_on.set()
+        assert (await tenant.get(approval)).status is ApprovalStatus.RUNNING
+        async with run_approval_workers(ports):
+            await tenant.run_two_other_calls()
+            assert (await tenant.get(approval)).status is ApprovalStatus.RUNNING
+        advance_clock(ports, ports.approvals.lease_ms + 1)
+        async with run_approval_workers(ports):
+            done = await tenant.wait_until_closed(approval)
+            await tenant.run_two_other_calls()
+        tenant.shell.resume.set()
     assert done.model_result is not None
     assert (done.status, done.model_result.is_error) == (ApprovalStatus.FINISHED, True)
     assert "interrupted" in done.model_result.content
-    assert await tenant.look(approval) == done
+    assert await tenant.get(approval) == done
     assert tenant.shell.ran == ["hold"]
 
 
@@ -199,69 +199,71 @@ class DeadSwitch:
         return Port()
 
 
-async def test_a_long_call_renews_its_lease(tenant: Room) -> None:
+async def test_a_long_call_renews_its_lease(tenant: ApprovalTenant) -> None:
     quick = replace(tenant.ports, approvals=replace(tenant.ports.approvals, lease_ms=60))
-    approval = await tenant.asked("hold")
+    approval = await tenant.request_approval("hold")
     await tenant.answer(approval)
-    async with running(quick):
+    async with run_approval_workers(quick):
         renewals = set[int | None]()
         async with asyncio.timeout(30):
             while len(renewals) < 4:
                 renewals.update(await tenant.ports.records.last_used([approval.id]))
                 await asyncio.sleep(0.01)
-        tenant.shell.go_on.set()
-        done = await tenant.ended(approval)
+        tenant.shell.resume.set()
+        done = await tenant.wait_until_closed(approval)
     assert done.model_result is not None
     assert done.model_result.content == "ran hold"
 
 
-async def test_a_process_never_abandons_its_own_running_call(tenant: Room) -> None:
-    approval = await tenant.asked("hold")
+async def test_a_process_never_abandons_its_own_running_call(tenant: ApprovalTenant) -> None:
+    approval = await tenant.request_approval("hold")
     await tenant.answer(approval)
-    async with running(tenant.ports):
-        await tenant.shell.held.wait()
-        travel(tenant.ports, tenant.ports.approvals.lease_ms + 1)
-        await tenant.look_around()
-        assert (await tenant.look(approval)).status is ApprovalStatus.RUNNING
-        tenant.shell.go_on.set()
-        done = await tenant.ended(approval)
+    async with run_approval_workers(tenant.ports):
+        await tenant.shell.blocked.wait()
+        advance_clock(tenant.ports, tenant.ports.approvals.lease_ms + 1)
+        await tenant.run_two_other_calls()
+        assert (await tenant.get(approval)).status is ApprovalStatus.RUNNING
+        tenant.shell.resume.set()
+        done = await tenant.wait_until_closed(approval)
     assert done.model_result is not None
     assert done.model_result.content == "ran hold"
 
 
 async def test_a_stopping_process_reports_its_unfinished_call_as_interrupted(
-    tenant: Room, monkeypatch: pytest.MonkeyPatch
+    tenant: ApprovalTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(approved_calls, "_SHUTDOWN_SECONDS", 0.01)
-    approval = await tenant.asked("hold")
+    approval = await tenant.request_approval("hold")
     await tenant.answer(approval)
-    async with running(tenant.ports):
-        await tenant.shell.held.wait()
-    done = await tenant.look(approval)
+    async with run_approval_workers(tenant.ports):
+        await tenant.shell.blocked.wait()
+    done = await tenant.get(approval)
     assert done.status is ApprovalStatus.FINISHED
     assert done.model_result is not None
     assert "interrupted" in done.model_result.content
 
 
-async def test_a_renewed_lease_keeps_a_call_from_being_closed_as_abandoned(tenant: Room) -> None:
-    approval = await tenant.asked("hold")
+async def test_a_renewed_lease_keeps_a_call_from_being_closed_as_abandoned(
+    tenant: ApprovalTenant,
+) -> None:
+    approval = await tenant.request_approval("hold")
     await tenant.answer(approval)
-    async with running(tenant.ports):
-        await tenant.shell.held.wait()
+    async with run_approval_workers(tenant.ports):
+        await tenant.shell.blocked.wait()
         [record] = await tenant.ports.records.get(
             tenant.ada.tenant, RecordType.APPROVAL, [approval.id]
         )
         assert record is not None
-        travel(tenant.ports, tenant.ports.approvals.lease_ms)
+        advance_clock(tenant.ports, tenant.ports.approvals.lease_ms)
         await tenant.ports.records.mark_used({approval.id: tenant.ports.clock.now()})
-        travel(tenant.ports, tenant.ports.approvals.lease_ms // 2)
+        advance_clock(tenant.ports, tenant.ports.approvals.lease_ms // 2)
         await close_if_abandoned(tenant.ports, record)
-        assert (await tenant.look(approval)).status is ApprovalStatus.RUNNING
-        travel(tenant.ports, tenant.ports.approvals.lease_ms)
+        assert (await tenant.get(approval)).status is ApprovalStatus.RUNNING
+        advance_clock(tenant.ports, tenant.ports.approvals.lease_ms)
         await close_if_abandoned(tenant.ports, record)
-        assert (await tenant.look(approval)).status is ApprovalStatus.FINISHED
-        tenant.shell.go_on.set()
-    result = (await tenant.look(approval)).model_result
+        assert (await tenant.get(approval)).status is ApprovalStatus.FINISHED
+        tenant.shell.resume.set()
+    result = (await tenant.get(approval)).model_result
     assert result is not None
     assert "interrupted" in result.content
 
@@ -274,13 +276,13 @@ async def test_a_renewed_lease_keeps_a_call_from_being_closed_as_abandoned(tenan
     ],
 )
 async def test_a_failed_call_reports_its_error_and_is_not_retried(
-    tenant: Room, command: str, content: str
+    tenant: ApprovalTenant, command: str, content: str
 ) -> None:
-    async with running(tenant.ports):
-        approval = await tenant.asked(command)
+    async with run_approval_workers(tenant.ports):
+        approval = await tenant.request_approval(command)
         await tenant.answer(approval)
-        done = await tenant.ended(approval)
-        await tenant.look_around()
+        done = await tenant.wait_until_closed(approval)
+        await tenant.run_two_other_calls()
     assert done.model_result is not None
     assert (done.model_result.content, done.model_result.is_error) == (content, True)
     assert tenant.shell.ran == [command]

@@ -10,7 +10,7 @@ from pathlib import Path as File
 import pytest
 from msgspec import structs
 from tests.support.stores import open_ports
-from tests.support.tool_fixture import BOX, NOTES, Workshop, workshop
+from tests.support.tool_fixture import BOX, NOTES, ToolTenant, create_tool_tenant
 
 from carrel.actions.accounts import secrets
 from carrel.actions.agents import agents
@@ -48,24 +48,24 @@ async def ports(tmp_path: File) -> AsyncIterator[Ports]:
 
 
 @pytest.fixture
-async def tools(ports: Ports) -> Workshop:
-    return await workshop(ports)
+async def tools(ports: Ports) -> ToolTenant:
+    return await create_tool_tenant(ports)
 
 
-async def refusal_of(tools: Workshop, **arguments: object) -> str:
+async def refusal_of(tools: ToolTenant, **arguments: object) -> str:
     with pytest.raises(Refusal) as problem:
         await tools.call("bash", **arguments)
     return str(problem.value)
 
 
-async def test_stdout_stderr_and_exit_code_appear_in_that_order(tools: Workshop) -> None:
+async def test_stdout_stderr_and_exit_code_appear_in_that_order(tools: ToolTenant) -> None:
     assert await tools.call("bash", command="echo out; echo err >&2") == "out\nerr\n"
     assert await tools.call("bash", command="printf out; exit 7") == "out\n[exit code 7]"
     assert await tools.call("bash", command="true") == ""
     assert await tools.call("bash", command="exit 3") == "[exit code 3]"
 
 
-async def test_the_changes_of_a_command_are_one_commit(tools: Workshop) -> None:
+async def test_the_changes_of_a_command_are_one_commit(tools: ToolTenant) -> None:
     for path in ("keep", "drop", "change", "dir/a"):
         await tools.call("write", file_path=path, content=path)
     [before] = await tools.ports.trees.revisions([tools.scope()])
@@ -88,14 +88,14 @@ async def test_the_changes_of_a_command_are_one_commit(tools: Workshop) -> None:
     assert version.reason.endswith(f": {command}")
 
 
-async def test_a_command_without_changes_writes_nothing(tools: Workshop) -> None:
+async def test_a_command_without_changes_writes_nothing(tools: ToolTenant) -> None:
     await tools.call("write", file_path="a", content="x")
     before = await tools.ports.trees.revisions([tools.scope()])
     await tools.call("bash", command="cat a; touch a; cp a b; rm b")
     assert await tools.ports.trees.revisions([tools.scope()]) == before
 
 
-async def test_a_file_and_a_directory_can_swap_names(tools: Workshop) -> None:
+async def test_a_file_and_a_directory_can_swap_names(tools: ToolTenant) -> None:
     await tools.call("write", file_path="a", content="file")
     await tools.call("write", file_path="d/x", content="x")
     await tools.call("write", file_path="d/y/z", content="z")
@@ -103,7 +103,7 @@ async def test_a_file_and_a_directory_can_swap_names(tools: Workshop) -> None:
     assert await tools.files() == {"a/b": b"1\n", "d": b"2\n"}
 
 
-async def test_the_next_command_sees_the_files_of_the_last_one(tools: Workshop) -> None:
+async def test_the_next_command_sees_the_files_of_the_last_one(tools: ToolTenant) -> None:
     await tools.call("bash", command="printf '#!/bin/sh\necho ran\n' > go; chmod +x go; ln -s go l")
     assert await tools.call("bash", command="./go; ./l; X=1; cd /tmp") == "ran\nran\n"
     assert await tools.call("bash", command="echo ${X:-unset}; ls") == "unset\ngo\nl\n"
@@ -116,7 +116,7 @@ async def test_the_next_command_sees_the_files_of_the_last_one(tools: Workshop) 
 
 
 async def test_changes_of_a_timed_out_command_are_saved_as_partial(ports: Ports) -> None:
-    tools = await workshop(ports, timeout=2)
+    tools = await create_tool_tenant(ports, timeout=2)
     output = await tools.call("bash", command="echo half > a; echo begun; exec sleep 600")
     assert output == "begun\n[timed out after 2s]"
     assert await tools.files() == {"a": b"half\n"}
@@ -125,7 +125,7 @@ async def test_changes_of_a_timed_out_command_are_saved_as_partial(ports: Ports)
 
 
 async def test_an_agent_without_workspaces_has_an_empty_directory(ports: Ports) -> None:
-    tools = await workshop(ports, {"sandbox": BOX}, envVars={"GREETING": "hello"})
+    tools = await create_tool_tenant(ports, {"sandbox": BOX}, envVars={"GREETING": "hello"})
     assert await tools.call("bash", command="echo $GREETING > a; cat a; ls") == "hello\na\n"
     assert await tools.call("bash", command="ls") == ""
     assert await tools.files() == {}
@@ -134,7 +134,7 @@ async def test_an_agent_without_workspaces_has_an_empty_directory(ports: Ports) 
 
 
 async def test_an_invalid_command_is_refused_before_it_runs(ports: Ports) -> None:
-    tools = await workshop(ports, runtimes=["bash", "node"])
+    tools = await create_tool_tenant(ports, runtimes=["bash", "node"])
     assert await refusal_of(tools, command=" \n") == "command is required"
     assert await refusal_of(tools, command="a\0b") == "command must not contain NUL"
     assert await refusal_of(tools, command="ä" * 65_536) == "command must have 131071 bytes at most"
@@ -147,7 +147,7 @@ async def test_an_invalid_command_is_refused_before_it_runs(ports: Ports) -> Non
 
 
 async def test_limits_that_cannot_be_enforced_are_refused(ports: Ports) -> None:
-    tools = await workshop(ports, internet=True)
+    tools = await create_tool_tenant(ports, internet=True)
     with pytest.raises(CapabilityNotProvided, match="Sandbox setup failed: no network here"):
         await tools.gate("bash", command="true")
 
@@ -155,7 +155,7 @@ async def test_limits_that_cannot_be_enforced_are_refused(ports: Ports) -> None:
 async def test_a_persistent_sandbox_has_an_instance_for_each_workspace(ports: Ports) -> None:
     lifecycle = {"idleTimeoutSeconds": 60, "maxLifetimeSeconds": 600}
     more = {"lifecycle": lifecycle, "options": {"image": "small"}}
-    tools = await workshop(ports, persistent=True, **more)
+    tools = await create_tool_tenant(ports, persistent=True, **more)
     with pytest.raises(CapabilityNotProvided, match="Sandbox setup failed: nothing is kept here"):
         await tools.gate("bash", command="true")
     tools.runner.keeps = True
@@ -167,26 +167,26 @@ async def test_a_persistent_sandbox_has_an_instance_for_each_workspace(ports: Po
 
 
 async def test_an_unavailable_provider_is_named_in_the_refusal(ports: Ports) -> None:
-    tools = await workshop(ports, provider="e2b")
+    tools = await create_tool_tenant(ports, provider="e2b")
     with pytest.raises(
         CapabilityNotProvided, match="Sandbox setup failed: provider e2b is not available"
     ):
         await tools.gate("bash", command="true")
 
 
-async def test_a_provider_may_refuse_to_run(tools: Workshop) -> None:
+async def test_a_provider_may_refuse_to_run(tools: ToolTenant) -> None:
     tools.runner.refusal = "no isolation here"
     with pytest.raises(CapabilityNotProvided, match="Sandbox setup failed: no isolation here"):
         await tools.call("bash", command="true")
 
 
-async def test_no_sandbox_lets_a_command_reach_a_read_only_workspace(tools: Workshop) -> None:
+async def test_no_sandbox_lets_a_command_reach_a_read_only_workspace(tools: ToolTenant) -> None:
     with pytest.raises(Forbidden, match="workspace is read-only"):
         await tools.call("bash", command="ls", workspace="docs")
     assert not tools.runner.orders
 
 
-async def test_secrets_in_files_are_redacted_and_the_output_names_them(tools: Workshop) -> None:
+async def test_secrets_in_files_are_redacted_and_the_output_names_them(tools: ToolTenant) -> None:
     await secrets.put(tools.ports, tools.owner, "door", "sesame-open-now")
     output = await tools.call("bash", command="echo say sesame-open-now > a; touch sesame-open-now")
     assert output == (
@@ -197,7 +197,7 @@ async def test_secrets_in_files_are_redacted_and_the_output_names_them(tools: Wo
     assert "sesame-open-now" not in version.reason
 
 
-async def test_no_part_of_a_secret_is_in_a_commit_reason(tools: Workshop) -> None:
+async def test_no_part_of_a_secret_is_in_a_commit_reason(tools: ToolTenant) -> None:
     secret = "sesame-open-now-and-for-ever"
     await secrets.put(tools.ports, tools.owner, "door", secret)
     for before in range(170, 400, 15):
@@ -207,7 +207,7 @@ async def test_no_part_of_a_secret_is_in_a_commit_reason(tools: Workshop) -> Non
     assert not [reason for reason in reasons if "sesame" in reason]
 
 
-async def test_too_many_changes_are_all_refused(tools: Workshop) -> None:
+async def test_too_many_changes_are_all_refused(tools: ToolTenant) -> None:
     with pytest.raises(WorkspaceTooLarge) as problem:
         await tools.call("bash", command="echo hi; for n in {1..5001}; do : > f$n; done")
     assert str(problem.value).startswith(
@@ -218,7 +218,7 @@ async def test_too_many_changes_are_all_refused(tools: Workshop) -> None:
 
 
 async def test_the_output_is_returned_when_the_workspace_is_deleted_meanwhile(
-    tools: Workshop, tmp_path: File
+    tools: ToolTenant, tmp_path: File
 ) -> None:
     began, go = tmp_path / "began", tmp_path / "go"
     for pipe in (began, go):
@@ -233,16 +233,16 @@ async def test_the_output_is_returned_when_the_workspace_is_deleted_meanwhile(
     assert refusal.endswith("\nsaid\n")
 
 
-async def test_writes_name_their_run_which_must_be_running(tools: Workshop) -> None:
+async def test_writes_name_their_run_which_must_be_running(tools: ToolTenant) -> None:
     run = await runs.start(tools.ports, tools.owner, RunRequest("noop", agent="kate"))
-    tools.sitting = structs.replace(tools.sitting, run=run)
+    tools.context = structs.replace(tools.context, run=run)
     await tools.call("bash", command="echo x > a")
     await tools.call("write", file_path="b", content="y")
     for path in ("a", "b"):
         [version] = await tools.history(path)
         assert version.run == run.id
     ended = await runs.update(tools.ports, tools.owner, run.id, status=RunStatus.COMPLETED)
-    tools.sitting = structs.replace(tools.sitting, run=ended)
+    tools.context = structs.replace(tools.context, run=ended)
     with pytest.raises(Conflict):
         await tools.gate("bash", command="echo x > a")
     with pytest.raises(Conflict):
@@ -250,7 +250,7 @@ async def test_writes_name_their_run_which_must_be_running(tools: Workshop) -> N
     assert await tools.call("read", file_path="b") == "     1\ty\n"
 
 
-async def test_the_same_call_id_is_separate_per_agent_and_session(tools: Workshop) -> None:
+async def test_the_same_call_id_is_separate_per_agent_and_session(tools: ToolTenant) -> None:
     config = agent_from_record(tools.agent).config
     await agents.create(tools.ports, tools.owner, NewAgent("marco", "Marco", config=config))
     session = await sessions.start(tools.ports, tools.owner, "kate")

@@ -9,9 +9,17 @@ from pathlib import Path as File
 import msgspec
 import pytest
 from msgspec import structs
-from tests.support.stores import open_ports, travel
-from tests.support.tenants import rivals
-from tests.support.tool_fixture import BOX, DOCS, EASY, NOTES, TOOLS, Workshop, workshop
+from tests.support.stores import advance_clock, open_ports
+from tests.support.tenants import race
+from tests.support.tool_fixture import (
+    BOX,
+    DOCS,
+    EDIT_BOX,
+    NOTES,
+    TOOLS,
+    ToolTenant,
+    create_tool_tenant,
+)
 
 from carrel.actions.accounts import secrets
 from carrel.actions.files import files
@@ -39,22 +47,22 @@ async def ports(tmp_path: File) -> AsyncIterator[Ports]:
 
 
 @pytest.fixture
-async def tools(ports: Ports) -> Workshop:
-    return await workshop(ports)
+async def tools(ports: Ports) -> ToolTenant:
+    return await create_tool_tenant(ports)
 
 
-async def put(tools: Workshop, path: str, content: bytes, type: str = "text/plain") -> None:
+async def put(tools: ToolTenant, path: str, content: bytes, type: str = "text/plain") -> None:
     stack, intent = (tools.scope(),), WriteOptions(type=type)
     await files.put(tools.ports, stack, Path(path), content, tools.owner, intent)
 
 
-async def refusal_of(tools: Workshop, tool: str, /, **arguments: object) -> str:
+async def refusal_of(tools: ToolTenant, tool: str, /, **arguments: object) -> str:
     with pytest.raises(Refusal) as problem:
         await tools.call(tool, **arguments)
     return str(problem.value)
 
 
-async def test_a_file_is_written_read_and_edited(tools: Workshop) -> None:
+async def test_a_file_is_written_read_and_edited(tools: ToolTenant) -> None:
     assert await tools.call("write", file_path="/a//./b.txt", content="é\nzwei\n") == (
         "Wrote a/b.txt (8 bytes)"
     )
@@ -67,7 +75,7 @@ async def test_a_file_is_written_read_and_edited(tools: Workshop) -> None:
     assert oldest.reason == "write a/b.txt"
 
 
-async def test_read_honours_offset_and_limit(tools: Workshop) -> None:
+async def test_read_honours_offset_and_limit(tools: ToolTenant) -> None:
     await put(tools, "n", b"".join(b"%d\n" % n for n in range(1, 2102)))
     assert await tools.call("read", file_path="n", offset=2101) == "  2101\t2101\n"
     assert await tools.call("read", file_path="n", offset=9, limit=1) == "     9\t9\n"
@@ -78,14 +86,14 @@ async def test_read_honours_offset_and_limit(tools: Workshop) -> None:
 
 
 @pytest.mark.parametrize("path", ["../a", "a/../../b", "a/..", "/.."])
-async def test_a_path_outside_the_workspace_is_refused(tools: Workshop, path: str) -> None:
+async def test_a_path_outside_the_workspace_is_refused(tools: ToolTenant, path: str) -> None:
     assert await refusal_of(tools, "read", file_path=path) == TRAVERSAL
     assert await refusal_of(tools, "write", file_path=path, content="") == TRAVERSAL
     assert await refusal_of(tools, "glob", pattern="*", path=path) == TRAVERSAL
     assert await refusal_of(tools, "grep", pattern="a", path=path) == TRAVERSAL
 
 
-async def test_invalid_arguments_are_refused_in_a_fixed_order(tools: Workshop) -> None:
+async def test_invalid_arguments_are_refused_in_a_fixed_order(tools: ToolTenant) -> None:
     must = "file_path must reference a file"
     assert await refusal_of(tools, "write", file_path=" / ", content="x") == must
     assert await refusal_of(tools, "edit", file_path=".", old_string="", new_string="") == must
@@ -117,7 +125,7 @@ async def test_invalid_arguments_are_refused_in_a_fixed_order(tools: Workshop) -
 
 
 @pytest.mark.parametrize("tool", ["write", "edit", "grep", "bash"])
-async def test_a_workspace_without_a_sandbox_is_read_only(tools: Workshop, tool: str) -> None:
+async def test_a_workspace_without_a_sandbox_is_read_only(tools: ToolTenant, tool: str) -> None:
     arguments = {
         "write": {"file_path": "a", "content": "x"},
         "edit": {"file_path": "a", "old_string": "x", "new_string": "y"},
@@ -134,9 +142,9 @@ async def test_a_workspace_without_a_sandbox_is_read_only(tools: Workshop, tool:
 async def test_the_sandbox_that_would_run_a_call_decides_about_its_approval(ports: Ports) -> None:
     attached = [
         {"name": "notes", "workspaceId": NOTES},
-        {"name": "docs", "workspaceId": DOCS, "sandbox": EASY},
+        {"name": "docs", "workspaceId": DOCS, "sandbox": EDIT_BOX},
     ]
-    tools = await workshop(ports, {"sandbox": BOX, "workspaces": attached}, mode="ask")
+    tools = await create_tool_tenant(ports, {"sandbox": BOX, "workspaces": attached}, mode="ask")
     write = {"file_path": "a", "content": "x"}
     gate = await tools.gate("write", **write)
     assert (gate.requires_approval, gate.workspace, gate.sandbox, gate.sandbox_revision) == (
@@ -146,13 +154,13 @@ async def test_the_sandbox_that_would_run_a_call_decides_about_its_approval(port
         1,
     )
     gate = await tools.gate("write", **write, workspace="docs")
-    assert (gate.requires_approval, gate.workspace, gate.sandbox) == (False, DOCS, EASY)
+    assert (gate.requires_approval, gate.workspace, gate.sandbox) == (False, DOCS, EDIT_BOX)
     assert (await tools.gate("bash", command="true", workspace="docs")).requires_approval
     assert not (await tools.gate("read", file_path="a")).requires_approval
     assert not (await tools.gate("grep", pattern="a")).requires_approval
 
 
-async def test_bytes_that_are_not_text_are_never_corrupted(tools: Workshop) -> None:
+async def test_bytes_that_are_not_text_are_never_corrupted(tools: ToolTenant) -> None:
     await put(tools, "latin", b"caf\xe9 and \xff\r\n")
     await tools.call("edit", file_path="latin", old_string="and", new_string="und")
     assert await tools.files() == {"latin": b"caf\xe9 und \xff\r\n"}
@@ -163,7 +171,7 @@ async def test_bytes_that_are_not_text_are_never_corrupted(tools: Workshop) -> N
     )
 
 
-async def test_a_link_is_reported_and_never_followed(tools: Workshop) -> None:
+async def test_a_link_is_reported_and_never_followed(tools: ToolTenant) -> None:
     await put(tools, "secret", b"gold")
     await put(tools, "link", b"secret", "inode/symlink")
     refusal = "link is a link to secret; links are not followed"
@@ -178,7 +186,7 @@ async def test_a_link_is_reported_and_never_followed(tools: Workshop) -> None:
     assert await tools.type_of("link") == "text/plain"
 
 
-async def test_an_executable_file_stays_executable(tools: Workshop) -> None:
+async def test_an_executable_file_stays_executable(tools: ToolTenant) -> None:
     await put(tools, "go.sh", b"echo 1\n", "text/plain; executable")
     await tools.call("edit", file_path="go.sh", old_string="1", new_string="2")
     await tools.call("write", file_path="go.sh", content="echo 3\n")
@@ -187,7 +195,7 @@ async def test_an_executable_file_stays_executable(tools: Workshop) -> None:
     assert await tools.type_of("notes.md") == "text/markdown"
 
 
-async def test_a_name_is_a_file_or_a_directory_and_never_both(tools: Workshop) -> None:
+async def test_a_name_is_a_file_or_a_directory_and_never_both(tools: ToolTenant) -> None:
     await put(tools, "a/b", b"")
     with pytest.raises(Conflict):
         await tools.call("write", file_path="a", content="x")
@@ -195,22 +203,22 @@ async def test_a_name_is_a_file_or_a_directory_and_never_both(tools: Workshop) -
         await tools.call("write", file_path="a/b/c", content="x")
 
 
-async def test_edits_of_different_words_all_land(tools: Workshop) -> None:
+async def test_edits_of_different_words_all_land(tools: ToolTenant) -> None:
     words = [f"word{n:02}" for n in range(40)]
     await put(tools, "a", " ".join(words).encode())
     edits = [
         tools.call("edit", file_path="a", old_string=word, new_string=word.upper())
         for word in words
     ]
-    _, failed = await rivals(*edits)
+    _, failed = await race(*edits)
     assert not failed
     assert await tools.files() == {"a": " ".join(words).upper().encode()}
     assert len(await tools.history("a")) == len(words) + 1
 
 
-async def test_of_two_edits_of_the_same_text_the_second_is_refused(tools: Workshop) -> None:
+async def test_of_two_edits_of_the_same_text_the_second_is_refused(tools: ToolTenant) -> None:
     await put(tools, "a", b"one")
-    done, failed = await rivals(
+    done, failed = await race(
         tools.call("edit", file_path="a", old_string="one", new_string="two"),
         tools.call("edit", file_path="a", old_string="one", new_string="three"),
     )
@@ -218,29 +226,29 @@ async def test_of_two_edits_of_the_same_text_the_second_is_refused(tools: Worksh
 
 
 async def test_of_two_concurrent_writes_one_is_head_and_the_other_is_in_history(
-    tools: Workshop,
+    tools: ToolTenant,
 ) -> None:
     await asyncio.gather(
         tools.call("write", file_path="a", content="one"),
         tools.call("write", file_path="a", content="two"),
     )
-    assert set(await tools.said_before("a")) == {b"one", b"two"}
+    assert set(await tools.past_contents("a")) == {b"one", b"two"}
 
 
-async def test_secrets_are_redacted_and_the_output_names_them(tools: Workshop) -> None:
+async def test_secrets_are_redacted_and_the_output_names_them(tools: ToolTenant) -> None:
     await secrets.put(tools.ports, tools.owner, "door", "sesame-open-now")
     output = await tools.call("write", file_path="a", content="say sesame-open-now")
     assert output == "Wrote a (19 bytes)\n[redacted: door]"
     assert await tools.files() == {"a": b"say [REDACTED:door]"}
 
 
-async def test_a_file_over_the_size_limit_is_refused(tools: Workshop) -> None:
+async def test_a_file_over_the_size_limit_is_refused(tools: ToolTenant) -> None:
     with pytest.raises(WorkspaceTooLarge):
         await tools.call("write", file_path="a", content="x" * (100 * 1024 * 1024 + 1))
 
 
 async def test_an_edit_that_would_be_too_large_is_refused_before_it_is_built(
-    tools: Workshop,
+    tools: ToolTenant,
 ) -> None:
     await put(tools, "a", b"x" * 1_000_000)
     with pytest.raises(WorkspaceTooLarge, match="1000000000000 bytes"):
@@ -256,17 +264,17 @@ async def test_an_optional_argument_has_its_default_in_the_schema() -> None:
     assert schema["required"] == ["pattern"]
 
 
-async def test_the_call_and_the_run_are_in_the_history(tools: Workshop) -> None:
-    tools.sitting = structs.replace(tools.sitting, call_id="toolu_1")
+async def test_the_call_and_the_run_are_in_the_history(tools: ToolTenant) -> None:
+    tools.context = structs.replace(tools.context, call_id="toolu_1")
     await tools.call("write", file_path="a", content="x")
     [version] = await tools.history("a")
     assert version.reason == "write a (call toolu_1)"
 
 
-async def test_globs_find_files_newest_first(tools: Workshop) -> None:
+async def test_globs_find_files_newest_first(tools: ToolTenant) -> None:
     for path in ("src/b.py", "src/a.py", "README.md", ".env", "src/deep/er/c.py"):
         await put(tools, path, b"x")
-        travel(tools.ports, 1000)
+        advance_clock(tools.ports, 1000)
     await put(tools, "src/b.py", b"y")
     assert await tools.call("glob", pattern="**/*.py") == "src/b.py\nsrc/deep/er/c.py\nsrc/a.py\n"
     assert await tools.call("glob", pattern="*.py", path="src") == "b.py\na.py\n"
@@ -275,7 +283,7 @@ async def test_globs_find_files_newest_first(tools: Workshop) -> None:
     assert await tools.call("glob", pattern="*", path="nowhere") == "No files found"
 
 
-async def test_grep_returns_files_lines_or_counts(tools: Workshop) -> None:
+async def test_grep_returns_files_lines_or_counts(tools: ToolTenant) -> None:
     await put(tools, "b.txt", b"one\ntwo\nOne two\n")
     await put(tools, "a/x.py", b"two = 2\r\nno\n")
     await put(tools, "a/.hidden", b"two")
@@ -303,7 +311,7 @@ async def test_grep_returns_files_lines_or_counts(tools: Workshop) -> None:
 
 
 async def test_long_output_is_truncated_within_the_limit(ports: Ports) -> None:
-    tools = await workshop(ports, outputLimitBytes=100)
+    tools = await create_tool_tenant(ports, outputLimitBytes=100)
     await put(tools, "a", "é".encode() * 300 + b"\n")
     for output in (
         await tools.call("read", file_path="a"),
@@ -313,7 +321,7 @@ async def test_long_output_is_truncated_within_the_limit(ports: Ports) -> None:
         assert output.endswith("é\n[output truncated]")
 
 
-async def test_arguments_that_are_not_unicode_are_refused(tools: Workshop) -> None:
+async def test_arguments_that_are_not_unicode_are_refused(tools: ToolTenant) -> None:
     for tool, arguments in {
         "read": {"file_path": "\ud800"},
         "write": {"file_path": "a", "content": "\ud800"},
@@ -328,9 +336,9 @@ async def test_arguments_that_are_not_unicode_are_refused(tools: Workshop) -> No
 
 
 async def test_the_schema_has_a_workspace_argument_only_if_there_are_several(
-    tools: Workshop,
+    tools: ToolTenant,
 ) -> None:
-    both = await tool_access.load_tool_access(tools.ports, tools.owner.tenant, tools.sitting.config)
+    both = await tool_access.load_tool_access(tools.ports, tools.owner.tenant, tools.context.config)
     single = ToolAccess(both.sandbox, both.workspaces[:1])
     for name in ("read", "write", "edit", "glob", "grep", "bash"):
         tool = TOOLS[name]
@@ -341,16 +349,16 @@ async def test_the_schema_has_a_workspace_argument_only_if_there_are_several(
         assert argument["enum"] == ["notes", "docs"]
 
 
-async def test_unknown_arguments_are_refused(tools: Workshop) -> None:
+async def test_unknown_arguments_are_refused(tools: ToolTenant) -> None:
     for name in ("read", "write", "edit", "glob", "grep", "bash"):
         with pytest.raises(msgspec.ValidationError):
             TOOLS[name].parse_arguments({"nonsense": 1})
 
 
-async def test_a_missing_workspace_is_named_in_the_refusal(tools: Workshop) -> None:
+async def test_a_missing_workspace_is_named_in_the_refusal(tools: ToolTenant) -> None:
     config = {"workspaces": [{"name": "x", "workspaceId": "ws_gone"}]}
     body = {**tools.agent.body, "config": config}
-    tools.sitting = structs.replace(tools.sitting, agent=structs.replace(tools.agent, body=body))
+    tools.context = structs.replace(tools.context, agent=structs.replace(tools.agent, body=body))
     assert config_from_stored(config).workspaces
     with pytest.raises(NotFound, match="Referenced workspace not found: ws_gone"):
         await tools.call("read", file_path="a")

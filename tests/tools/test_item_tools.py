@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.server.rest.agents.test_items import agent_client
-from tests.support.full_app import Whole, whole
+from tests.support.full_app import FullApp, open_full_app
 
 from carrel.tools import ALL
 
@@ -23,13 +23,13 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def server(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def ada(server: Whole) -> httpx.AsyncClient:
+async def ada(server: FullApp) -> httpx.AsyncClient:
     owner = await server.owner()
     me = (await owner.get("/v1/people")).json()["items"][0]["id"]
     for slug, shared in (("cook", False), ("main", False), ("support", True)):
@@ -62,12 +62,12 @@ class Agent:
         return str(reply["content"])
 
 
-async def agent(server: Whole, ada: httpx.AsyncClient, slug: str) -> Agent:
+async def agent(server: FullApp, ada: httpx.AsyncClient, slug: str) -> Agent:
     id = (await ada.get(f"/v1/agents/{slug}")).json()["id"]
     return Agent(await agent_client(server, ada, slug), slug, id)
 
 
-async def test_agents_of_one_person_share_items(server: Whole, ada: httpx.AsyncClient) -> None:
+async def test_agents_of_one_person_share_items(server: FullApp, ada: httpx.AsyncClient) -> None:
     cook, main = await agent(server, ada, "cook"), await agent(server, ada, "main")
     written = await cook.call_ok("workspace_write", key="shopping/list", value="x" * 101)
     assert written == {"status": "written", "key": "shopping/list", "version": 1}
@@ -94,7 +94,7 @@ async def test_agents_of_one_person_share_items(server: Whole, ada: httpx.AsyncC
 
 
 async def test_a_stale_version_is_refused_with_the_current_version(
-    server: Whole, ada: httpx.AsyncClient
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
     cook = await agent(server, ada, "cook")
     await cook.call_ok("workspace_write", key="k", value="1", version=0)
@@ -115,7 +115,7 @@ async def test_a_stale_version_is_refused_with_the_current_version(
 
 
 async def test_publishing_copies_an_item_to_a_shared_agent(
-    server: Whole, ada: httpx.AsyncClient
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
     cook, shared = await agent(server, ada, "cook"), await agent(server, ada, "support")
     await cook.call_ok("workspace_write", key="menu", value="soup")
@@ -147,7 +147,7 @@ async def test_a_write_in_a_run_is_in_the_runs_log(ada: httpx.AsyncClient) -> No
 
 
 async def test_tools_do_not_reveal_where_items_are_stored(
-    server: Whole, ada: httpx.AsyncClient
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
     assert [tool.name for tool in MINE] == [
         *("workspace_delete", "workspace_list", "workspace_publish"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import Whole, whole
+from tests.support.full_app import FullApp, open_full_app
 
 pytestmark = pytest.mark.anyio
 AGENT = "/v1/agents/kate"
@@ -21,13 +21,13 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def server(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def ada(server: Whole) -> httpx.AsyncClient:
+async def ada(server: FullApp) -> httpx.AsyncClient:
     owner = await server.owner()
     config = {"model": "large", "workspaceGit": {"enabled": True}}
     new = {"slug": "kate", "name": "Kate", "config": config}
@@ -176,7 +176,7 @@ async def test_an_unknown_session_is_404(ada: httpx.AsyncClient) -> None:
 
 
 async def test_memory_history_lists_commits_and_checkpoints(
-    server: Whole, ada: httpx.AsyncClient
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
     if server.ports.repositories is None:
         assert "no git" in await refusal_of(ada, "memory_history")

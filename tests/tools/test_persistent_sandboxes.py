@@ -12,7 +12,7 @@ import pytest
 from msgspec import structs
 from tests.support.escape_harness import processes_marked
 from tests.support.stores import open_ports
-from tests.support.tool_fixture import BOX, NOTES, TOOLS, Workshop, workshop
+from tests.support.tool_fixture import BOX, NOTES, TOOLS, ToolTenant, create_tool_tenant
 from tests.support.wait import wait_until
 
 from carrel.actions.sandbox import sandboxes, workspace_files, workspaces
@@ -25,35 +25,35 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def tools(tmp_path: File) -> AsyncIterator[Workshop]:
+async def tools(tmp_path: File) -> AsyncIterator[ToolTenant]:
     local = LocalSandbox(tmp_path / "sandboxes")
     async with open_ports(tmp_path) as opened:
-        yield await workshop(opened, runner=local, persistent=True)
+        yield await create_tool_tenant(opened, runner=local, persistent=True)
         await local.close()
 
 
-def local(tools: Workshop) -> LocalSandbox:
+def local(tools: ToolTenant) -> LocalSandbox:
     assert isinstance(tools.runner, LocalSandbox)
     return tools.runner
 
 
-async def start_job(tools: Workshop, command: str) -> str:
+async def start_job(tools: ToolTenant, command: str) -> str:
     output = await tools.call("bash", command=command, background=True)
     return re.findall(r"call_[0-9a-f]{24}", output)[0]  # type: ignore[no-any-return]
 
 
-async def get_status(tools: Workshop, id: str, action: str = "status") -> Any:
+async def get_status(tools: ToolTenant, id: str, action: str = "status") -> Any:
     tool = TOOLS["async_status"]
-    return await tool.run(tools.sitting, tool.parse_arguments({"statusId": id, "action": action}))
+    return await tool.run(tools.context, tool.parse_arguments({"statusId": id, "action": action}))
 
 
-async def wait_for_job(tools: Workshop, id: str) -> None:
+async def wait_for_job(tools: ToolTenant, id: str) -> None:
     for (_, job_id), following in tuple(local(tools)._followers.items()):
         if job_id == id:
             await following.task
 
 
-async def wait_for_log(tools: Workshop, id: str, log: str) -> None:
+async def wait_for_log(tools: ToolTenant, id: str, log: str) -> None:
     """Wait until a job's log equals this text."""
 
     async def is_printed() -> object:
@@ -62,7 +62,7 @@ async def wait_for_log(tools: Workshop, id: str, log: str) -> None:
     await wait_until(is_printed, f"the job has printed {log!r}")
 
 
-async def test_a_jobs_changes_are_saved_when_it_ends(tools: Workshop) -> None:
+async def test_a_jobs_changes_are_saved_when_it_ends(tools: ToolTenant) -> None:
     await tools.call("write", file_path="old", content="x")
     [before] = await tools.ports.trees.revisions([tools.scope()])
     id = await start_job(tools, "sleep 0.3; echo done > a; mkdir d; echo b > d/b; rm old")
@@ -74,7 +74,9 @@ async def test_a_jobs_changes_are_saved_when_it_ends(tools: Workshop) -> None:
     assert version.reason.startswith(f"bash (background) {id}: sleep 0.3; echo done")
 
 
-async def test_a_jobs_files_are_saved_before_its_status_says_that_it_ended(tools: Workshop) -> None:
+async def test_a_jobs_files_are_saved_before_its_status_says_that_it_ended(
+    tools: ToolTenant,
+) -> None:
     id = await start_job(tools, "while [ ! -e go ]; do sleep 0.02; done; echo done > a")
     assert await get_status(tools, id) == {"status": "processing", "jobId": id}
     await tools.call("bash", command="touch go")
@@ -89,7 +91,7 @@ async def test_a_jobs_files_are_saved_before_its_status_says_that_it_ended(tools
     assert await tools.ports.trees.revisions([tools.scope()]) == (after,)
 
 
-async def test_a_stopped_jobs_changes_are_saved_as_partial(tools: Workshop) -> None:
+async def test_a_stopped_jobs_changes_are_saved_as_partial(tools: ToolTenant) -> None:
     id = await start_job(tools, "echo half > a; echo begun; exec sleep 600")
     await wait_for_log(tools, id, "begun\n")
     assert (await get_status(tools, id, "stop"))["status"] == "failed"
@@ -98,7 +100,7 @@ async def test_a_stopped_jobs_changes_are_saved_as_partial(tools: Workshop) -> N
     assert version.reason.startswith(f"bash (background, partial) {id}: ")
 
 
-async def test_closing_the_provider_saves_the_changes_of_its_jobs(tools: Workshop) -> None:
+async def test_closing_the_provider_saves_the_changes_of_its_jobs(tools: ToolTenant) -> None:
     id = await start_job(tools, "echo half > a; echo begun; exec sleep 600")
     await wait_for_log(tools, id, "begun\n")
     await local(tools).close()
@@ -106,22 +108,24 @@ async def test_closing_the_provider_saves_the_changes_of_its_jobs(tools: Worksho
     assert (await get_status(tools, id))["error"].endswith("[exit code 137]")
 
 
-async def test_concurrent_writes_of_a_job_and_of_others_are_all_in_history(tools: Workshop) -> None:
+async def test_concurrent_writes_of_a_job_and_of_others_are_all_in_history(
+    tools: ToolTenant,
+) -> None:
     for path in ("same", "gone"):
         await tools.call("write", file_path=path, content="1")
     id = await start_job(
         tools, "while [ ! -e /tmp/go ]; do sleep 0.02; done; echo 2 > same; rm gone"
     )
     for path in ("same", "gone", "theirs"):
-        await workspace_files.write(tools.bench(), Path(path), b"others")
+        await workspace_files.write(tools.workspace_files(), Path(path), b"others")
     await tools.call("bash", command="cat same; touch /tmp/go")
     await wait_for_job(tools, id)
     files = await tools.files()
     assert (files["same"], files["theirs"]) == (b"2\n", b"others")
-    assert b"others" in await tools.said_before("same")
+    assert b"others" in await tools.past_contents("same")
 
 
-async def test_too_many_changes_are_reported_in_the_jobs_log(tools: Workshop) -> None:
+async def test_too_many_changes_are_reported_in_the_jobs_log(tools: ToolTenant) -> None:
     id = await start_job(tools, "for n in {1..5001}; do : > f$n; done")
     await wait_for_job(tools, id)
     assert "[the changes were not saved: 5001 paths were changed" in await get_status(
@@ -130,7 +134,7 @@ async def test_too_many_changes_are_reported_in_the_jobs_log(tools: Workshop) ->
     assert await tools.files() == {}
 
 
-async def test_deleting_a_sandbox_ends_its_instances(tools: Workshop) -> None:
+async def test_deleting_a_sandbox_ends_its_instances(tools: ToolTenant) -> None:
     await start_job(tools, "echo half > a; exec sleep 600")
     await tools.call("bash", command="while [ ! -e a ]; do sleep 0.02; done")
     await sandboxes.delete(tools.ports, tools.owner, BOX)
@@ -139,7 +143,7 @@ async def test_deleting_a_sandbox_ends_its_instances(tools: Workshop) -> None:
 
 
 async def test_deleting_a_workspace_ends_its_instances_and_saves_nothing(
-    tools: Workshop,
+    tools: ToolTenant,
 ) -> None:
     id = await start_job(tools, "echo begun; while sleep 0.01; do date +%N > a; done")
     await wait_for_log(tools, id, "begun\n")
@@ -161,7 +165,7 @@ async def test_deleting_a_workspace_ends_its_instances_and_saves_nothing(
     ],
 )
 async def test_an_instance_is_reused_only_while_its_settings_are_unchanged(
-    tools: Workshop, config: dict[str, Any], reused: bool
+    tools: ToolTenant, config: dict[str, Any], reused: bool
 ) -> None:
     await sandboxes.patch(tools.ports, tools.owner, BOX, {"config": {"envVars": {"A": "1"}}})
     await tools.call("bash", command="echo old > ~/a")
@@ -175,7 +179,7 @@ async def test_an_instance_is_reused_only_while_its_settings_are_unchanged(
     assert (output == "old\n") is reused
 
 
-async def test_an_idle_instance_ends_after_its_configured_timeout(tools: Workshop) -> None:
+async def test_an_idle_instance_ends_after_its_configured_timeout(tools: ToolTenant) -> None:
     # The remaining process must write within this time, even on a busy machine.
     lifecycle = {"idleTimeoutSeconds": 3, "maxLifetimeSeconds": 600}
     await sandboxes.patch(tools.ports, tools.owner, BOX, {"config": {"lifecycle": lifecycle}})
@@ -208,7 +212,7 @@ while True:
 """
 
 
-async def test_commands_succeed_while_a_job_keeps_replacing_files(tools: Workshop) -> None:
+async def test_commands_succeed_while_a_job_keeps_replacing_files(tools: ToolTenant) -> None:
     await tools.call("write", file_path="restless.py", content=RESTLESS)
     id = await start_job(tools, "exec python3 restless.py")
     for number in range(30):
@@ -222,12 +226,12 @@ async def test_commands_succeed_while_a_job_keeps_replacing_files(tools: Worksho
 
 
 async def test_a_job_of_a_call_with_an_id_saves_later_changes_too(
-    tools: Workshop,
+    tools: ToolTenant,
 ) -> None:
     mark, bash = os.urandom(8).hex(), TOOLS["bash"]
     command = f"echo first > a; (: {mark}; sleep 0.3; echo later > b) &"
     arguments = bash.parse_arguments({"command": command, "background": True})
-    output = await bash.run(structs.replace(tools.sitting, call_id="one"), arguments)
+    output = await bash.run(structs.replace(tools.context, call_id="one"), arguments)
     await wait_for_job(tools, re.findall(r"call_[0-9a-f]{24}", str(output))[0])
     await wait_until(lambda: not processes_marked(mark), "the command has ended")
     await local(tools).close()

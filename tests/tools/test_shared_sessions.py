@@ -11,7 +11,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.full_app import Whole, hands, whole
+from tests.support.full_app import FullApp, create_tool_config, open_full_app
 
 from carrel.tools import ALL
 
@@ -29,7 +29,7 @@ def anyio_backend() -> str:
 class PrivateAgent:
     """An agent whose private files contain the canary, and a shared session."""
 
-    def __init__(self, server: Whole, owner: httpx.AsyncClient) -> None:
+    def __init__(self, server: FullApp, owner: httpx.AsyncClient) -> None:
         self.server, self.owner = server, owner
 
     async def populate(self) -> PrivateAgent:
@@ -40,7 +40,7 @@ class PrivateAgent:
             "workspaceGit": {"enabled": True},
             "extraDocs": ["MEMORY.md", "USER.md"],
         }
-        config |= await hands(owner)
+        config |= await create_tool_config(owner)
         new = {"slug": "kate", "name": "Kate", "humanPairId": person, "config": config}
         assert (await owner.post("/v1/agents", json=new)).status_code == 201
         today = datetime.now(UTC).date().isoformat()
@@ -67,7 +67,7 @@ class PrivateAgent:
 
 @pytest.fixture
 async def agent(tmp_path: File) -> AsyncIterator[PrivateAgent]:
-    async with whole(tmp_path) as server:
+    async with open_full_app(tmp_path) as server:
         yield await PrivateAgent(server, await server.owner()).populate()
 
 

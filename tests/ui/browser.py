@@ -23,7 +23,7 @@ from playwright.sync_api import (
     Response,
     sync_playwright,
 )
-from tests.support.server_process import TOKEN, Live
+from tests.support.server_process import TOKEN, ServerProcess
 
 UI: Final = File(__file__).resolve().parents[2] / "ui"
 WIDE: Final = (1280, 800)
@@ -185,7 +185,7 @@ def wait_for_clipboard(page: Page, text: str) -> None:
 @contextmanager
 def sign_in(
     browser: Browser,
-    live_server: Live,
+    live_server: ServerProcess,
     token: str = TOKEN,
     size: tuple[int, int] = WIDE,
     *,

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from playwright.sync_api import Browser, expect
-from tests.support.server_process import TOKEN, Live, serving
+from tests.support.server_process import TOKEN, ServerProcess, serving
 from tests.ui.browser import WIDE, BrowserDriver, SignedInPage, sign_in, start_browser
 
 OpenPage = Callable[..., SignedInPage]
@@ -32,7 +32,7 @@ def browser(browser_driver: BrowserDriver) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def live_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+def live_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """One server for all tests of a process; each test creates its own agents and templates."""
     with serving(tmp_path_factory.mktemp("ui"), webhooks_private="true") as server:
         yield server
@@ -81,14 +81,14 @@ class ApiSetup:
 
 
 @pytest.fixture
-def api_setup(live_server: Live) -> Iterator[ApiSetup]:
+def api_setup(live_server: ServerProcess) -> Iterator[ApiSetup]:
     headers = {"Authorization": f"Bearer {TOKEN}"}
     with httpx.Client(base_url=live_server.url, headers=headers, timeout=30) as http:
         yield ApiSetup(http, secrets.token_hex(3))
 
 
 @pytest.fixture
-def signed_in_page(browser: Browser, live_server: Live) -> Iterator[OpenPage]:
+def signed_in_page(browser: Browser, live_server: ServerProcess) -> Iterator[OpenPage]:
     """Opens signed-in pages. Errors that they recorded fail the test at its end."""
     with ExitStack() as stack:
         pages: list[SignedInPage] = []

@@ -92,7 +92,7 @@ def test_late_decisions_show_why_they_were_refused(
         route.continue_()
 
     def answer_expired(route: Route) -> None:
-        body = {"error": "gone", "message": "nobody wait_for_response in time, and it is not run"}
+        body = {"error": "gone", "message": "no answer in time; the call is not run"}
         if route.request.method == "POST":
             route.fulfill(status=410, json=body)
         else:

@@ -8,20 +8,20 @@ from typing import Any
 import httpx
 import pytest
 from playwright.sync_api import Browser, expect
-from tests.support.server_process import TOKEN, Live, serving
+from tests.support.server_process import TOKEN, ServerProcess, serving
 from tests.ui.browser import NARROW, WIDE, SignedInPage, sign_in
 
 MAX_FIRST_LOAD_BYTES = 250 * 1024
 
 
 @pytest.fixture(scope="module")
-def demo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+def demo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     with serving(tmp_path_factory.mktemp("demo"), arguments=("--demo",)) as live_server:
         yield live_server
 
 
 @pytest.fixture(scope="module")
-def screens(demo_server: Live) -> list[str]:
+def screens(demo_server: ServerProcess) -> list[str]:
     """URLs of all screens, with their data."""
     head = {"Authorization": f"Bearer {TOKEN}"}
     with httpx.Client(base_url=demo_server.url, headers=head, timeout=30) as http:
@@ -75,7 +75,11 @@ def wait_until_loaded(user: SignedInPage) -> None:
 
 @pytest.mark.parametrize(("size", "dark"), [(WIDE, False), (NARROW, True)])
 def test_no_screen_has_accessibility_violations_errors_or_horizontal_scroll(
-    browser: Browser, demo_server: Live, screens: list[str], size: tuple[int, int], dark: bool
+    browser: Browser,
+    demo_server: ServerProcess,
+    screens: list[str],
+    size: tuple[int, int],
+    dark: bool,
 ) -> None:
     failures: list[str] = []
     with sign_in(browser, demo_server, size=size, dark=dark) as user:
@@ -94,7 +98,7 @@ def test_no_screen_has_accessibility_violations_errors_or_horizontal_scroll(
 
 
 def test_first_load_is_small_and_the_editor_is_loaded_on_demand(
-    browser: Browser, demo_server: Live
+    browser: Browser, demo_server: ServerProcess
 ) -> None:
     scripts = """() => performance.getEntriesByType("resource")
       .filter(({name}) => name.endsWith(".js"))

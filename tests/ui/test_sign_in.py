@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 from playwright.sync_api import Browser, expect
-from tests.support.server_process import TOKEN, Live
+from tests.support.server_process import TOKEN, ServerProcess
 from tests.ui.browser import SignedInPage, sign_in
 from tests.ui.conftest import ApiSetup, OpenPage
 from tests.ui.file_editor import editor, open_file, read_stored, replace_text, save_file
 
 
 def test_token_sign_in_sets_an_http_only_cookie(
-    browser: Browser, live_server: Live, signed_in_page: OpenPage
+    browser: Browser, live_server: ServerProcess, signed_in_page: OpenPage
 ) -> None:
     user = signed_in_page()
     user.context.clear_cookies()
@@ -37,7 +37,7 @@ def test_token_sign_in_sets_an_http_only_cookie(
     assert cookie["value"] != TOKEN
 
 
-def test_the_sign_in_link_works_once(browser: Browser, live_server: Live) -> None:
+def test_the_sign_in_link_works_once(browser: Browser, live_server: ServerProcess) -> None:
     link = re.search(r"http://\S+#code=\S+", live_server.welcome)
     assert link, live_server.welcome
     with sign_in(browser, live_server) as user:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.tenants import founded
+from tests.support.tenants import create_tenant
 
 from carrel.actions.accounts import audit, secrets
 from carrel.actions.agents import templates
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_every_record_change_is_an_audit_entry(ports: Ports) -> None:
-    created, owner = await founded(ports)
+    created, owner = await create_tenant(ports)
     template = await templates.create(ports, owner, "sales", "Sales")
     await secrets.put(ports, owner, "token", "hunter2-hunter2")
     await templates.delete(ports, owner, template.id)
@@ -31,8 +31,8 @@ async def test_every_record_change_is_an_audit_entry(ports: Ports) -> None:
 
 
 async def test_audit_pages_go_back_to_the_first_entry(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    _, other = await founded(ports, "globex")
+    _, owner = await create_tenant(ports)
+    _, other = await create_tenant(ports, "globex")
     for number in range(5):
         await templates.create(ports, owner, f"ours-{number}", "Ours")
         await templates.create(ports, other, f"theirs-{number}", "Theirs")

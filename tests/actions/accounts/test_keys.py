@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.stores import travel
-from tests.support.tenants import founded, joined, later, rivals
+from tests.support.stores import advance_clock
+from tests.support.tenants import add_person, create_tenant, race, start_after_yields
 
 from carrel.actions.accounts import credentials, keys, people
 from carrel.actions.accounts.keys import KeySpec
@@ -44,7 +44,7 @@ async def actor_with_new_key(
 
 
 async def test_a_person_key_without_a_person_belongs_to_the_caller(ports: Ports) -> None:
-    created, owner = await founded(ports)
+    created, owner = await create_tenant(ports)
     me = await actor_with_new_key(ports, owner, CredentialKind.PERSON)
     assert (me.person, me.role, me.permissions, me.is_confined) == (
         created.owner.id,
@@ -55,7 +55,7 @@ async def test_a_person_key_without_a_person_belongs_to_the_caller(ports: Ports)
 
 
 async def test_a_key_is_stored_as_a_hash_with_a_readable_prefix(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     issued = await keys.create(ports, owner, KeySpec("laptop", CredentialKind.PERSON))
     stored = await keys.get(ports, owner, issued.key.id)
     assert stored == issued.key
@@ -65,7 +65,7 @@ async def test_a_key_is_stored_as_a_hash_with_a_readable_prefix(ports: Ports) ->
 
 
 async def test_a_service_key_has_machine_permissions_by_default(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     plain = await actor_with_new_key(ports, owner, CredentialKind.SERVICE)
     assert (plain.permissions, plain.person, plain.role) == (MACHINE_PERMISSIONS, None, None)
     narrow = await actor_with_new_key(
@@ -75,7 +75,7 @@ async def test_a_service_key_has_machine_permissions_by_default(ports: Ports) ->
 
 
 async def test_a_key_bound_to_a_workspace_has_no_tenant_permissions(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     for kind in (CredentialKind.PERSON, CredentialKind.SERVICE):
         bound = await actor_with_new_key(ports, owner, kind, workspace="ws_1")
         assert bound.scope == Scope(owner.tenant, ScopeKind.WORKSPACE, "ws_1")
@@ -88,7 +88,7 @@ async def test_a_key_bound_to_a_workspace_has_no_tenant_permissions(ports: Ports
 
 
 async def test_an_agent_key_works_on_the_agents_stack(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     marco = await agents.create(ports, owner, NewAgent("marco", "Marco"))
     for name in (marco.id, "marco"):
         actor = await actor_with_new_key(ports, owner, CredentialKind.AGENT, agent=name)
@@ -118,15 +118,15 @@ async def test_an_agent_key_works_on_the_agents_stack(ports: Ports) -> None:
     ],
 )
 async def test_an_inconsistent_key_spec_is_refused(ports: Ports, invalid: dict[str, Any]) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await agents.create(ports, owner, NewAgent("marco", "Marco"))
     with pytest.raises(ValidationError):
         await keys.create(ports, owner, KeySpec(**{"name": "a key", **invalid}))
 
 
 async def test_a_key_needs_an_existing_holder_of_its_tenant(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    created, other = await founded(ports, "globex")
+    _, owner = await create_tenant(ports)
+    created, other = await create_tenant(ports, "globex")
     theirs = await agents.create(ports, other, NewAgent("marco", "Marco"))
     for spec in (
         KeySpec("x", CredentialKind.AGENT, agent="missing"),
@@ -141,8 +141,8 @@ async def test_a_key_needs_an_existing_holder_of_its_tenant(ports: Ports) -> Non
 
 
 async def test_a_service_must_name_the_person_of_a_new_key(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    bob, _ = await joined(ports, owner, "bob")
+    _, owner = await create_tenant(ports)
+    bob, _ = await add_person(ports, owner, "bob")
     robot = await actor_with_new_key(ports, owner, CredentialKind.SERVICE, scopes=ALL_PERMISSIONS)
     with pytest.raises(ValidationError):
         await actor_with_new_key(ports, robot, CredentialKind.PERSON)
@@ -152,8 +152,8 @@ async def test_a_service_must_name_the_person_of_a_new_key(ports: Ports) -> None
 
 
 async def test_a_member_creates_keys_only_for_themselves(ports: Ports) -> None:
-    created, owner = await founded(ports)
-    _, member = await joined(ports, owner, "bob")
+    created, owner = await create_tenant(ports)
+    _, member = await add_person(ports, owner, "bob")
     await agents.create(ports, owner, NewAgent("marco", "Marco"))
     mine = await actor_with_new_key(ports, member, CredentialKind.PERSON)
     assert (mine.person, mine.permissions) == (member.person, member.permissions)
@@ -169,8 +169,8 @@ async def test_a_member_creates_keys_only_for_themselves(ports: Ports) -> None:
 
 
 async def test_a_key_never_has_more_permissions_than_its_creator(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    bob, _ = await joined(ports, owner, "bob")
+    _, owner = await create_tenant(ports)
+    bob, _ = await add_person(ports, owner, "bob")
     narrow = await actor_with_new_key(
         ports, owner, CredentialKind.SERVICE, scopes=frozenset({ADMIN, READ})
     )
@@ -193,20 +193,20 @@ async def test_a_key_never_has_more_permissions_than_its_creator(ports: Ports) -
 
 
 async def test_an_admin_cannot_become_owner_by_a_key(ports: Ports) -> None:
-    created, owner = await founded(ports)
-    _, admin = await joined(ports, owner, "bob", Role.ADMIN)
+    created, owner = await create_tenant(ports)
+    _, admin = await add_person(ports, owner, "bob", Role.ADMIN)
     robot = await actor_with_new_key(ports, owner, CredentialKind.SERVICE, scopes=ALL_PERMISSIONS)
     for caller in (admin, robot):
         with pytest.raises(Forbidden):
             await actor_with_new_key(ports, caller, CredentialKind.PERSON, person=created.owner.id)
-    carol, _ = await joined(ports, owner, "carol", Role.OWNER)
+    carol, _ = await add_person(ports, owner, "carol", Role.OWNER)
     assert (
         await actor_with_new_key(ports, owner, CredentialKind.PERSON, person=carol.id)
     ).role is Role.OWNER
 
 
 async def test_a_bound_credential_creates_no_keys(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await agents.create(ports, owner, NewAgent("marco", "Marco"))
     for bound in (
         await actor_with_new_key(ports, owner, CredentialKind.PERSON, workspace="ws_1"),
@@ -217,21 +217,21 @@ async def test_a_bound_credential_creates_no_keys(ports: Ports) -> None:
 
 
 async def test_a_key_is_valid_until_it_expires(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     hour = 3_600_000
     spec = KeySpec("short", CredentialKind.SERVICE, expires=ports.clock.now() + hour)
     issued = await keys.create(ports, owner, spec)
     await credentials.authenticate(ports, issued.token)
-    travel(ports, hour)
+    advance_clock(ports, hour)
     with pytest.raises(Unauthenticated):
         await credentials.authenticate(ports, issued.token)
 
 
 async def test_a_revoked_key_is_refused_from_the_next_request(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     issued = await keys.create(ports, owner, KeySpec("lost", CredentialKind.SERVICE))
     await credentials.authenticate(ports, issued.token)
-    done, refused = await rivals(*(keys.revoke(ports, owner, issued.key.id) for _ in range(3)))
+    done, refused = await race(*(keys.revoke(ports, owner, issued.key.id) for _ in range(3)))
     assert len(done) == 1
     assert {type(reason) for reason in refused} == {NotFound}
     with pytest.raises(Unauthenticated):
@@ -241,8 +241,8 @@ async def test_a_revoked_key_is_refused_from_the_next_request(ports: Ports) -> N
 
 
 async def test_members_list_and_revoke_their_own_keys_and_admins_all_keys(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    _, member = await joined(ports, owner, "bob")
+    _, owner = await create_tenant(ports)
+    _, member = await add_person(ports, owner, "bob")
     own = await keys.create(ports, member, KeySpec("mine", CredentialKind.PERSON))
     other = await keys.create(ports, owner, KeySpec("not mine", CredentialKind.SERVICE))
     listed = [key.id for key in (await keys.list_keys(ports, member)).items]
@@ -255,7 +255,7 @@ async def test_members_list_and_revoke_their_own_keys_and_admins_all_keys(ports:
 
 
 async def test_a_service_without_tenant_admin_lists_only_its_own_key(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     robot = await actor_with_new_key(
         ports, owner, CredentialKind.SERVICE, scopes=frozenset({Permission.TENANT_READ})
     )
@@ -265,8 +265,8 @@ async def test_a_service_without_tenant_admin_lists_only_its_own_key(ports: Port
 
 
 async def test_keys_of_another_tenant_are_not_found(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    _, other = await founded(ports, "globex")
+    _, owner = await create_tenant(ports)
+    _, other = await create_tenant(ports, "globex")
     for attempt in (keys.get, keys.revoke):
         with pytest.raises(NotFound):
             await attempt(ports, owner, other.key)
@@ -274,7 +274,7 @@ async def test_keys_of_another_tenant_are_not_found(ports: Ports) -> None:
 
 
 async def test_last_used_is_the_later_of_the_cached_and_the_stored_time(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     issued = await keys.create(ports, owner, KeySpec("new", CredentialKind.SERVICE))
     both = (await keys.get(ports, owner, owner.key), issued.key)
     ports.key_last_used.clear()
@@ -287,14 +287,14 @@ async def test_last_used_is_the_later_of_the_cached_and_the_stored_time(ports: P
 
 
 async def test_deleting_an_agent_removes_its_keys_including_concurrent_ones(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     for turns in range(10):
         marco = await agents.create(ports, owner, NewAgent("marco", "Marco"))
         issued = await keys.create(ports, owner, KeySpec("x", CredentialKind.AGENT, agent="marco"))
         late = KeySpec("late", CredentialKind.AGENT, agent=marco.id)
-        await rivals(
+        await race(
             agents.delete(ports, owner, marco.id),
-            later(turns, keys.create(ports, owner, late)),
+            start_after_yields(turns, keys.create(ports, owner, late)),
         )
         with pytest.raises(Unauthenticated):
             await credentials.authenticate(ports, issued.token)
@@ -304,10 +304,10 @@ async def test_deleting_an_agent_removes_its_keys_including_concurrent_ones(port
 
 
 async def test_a_key_created_during_a_demotion_has_no_admin_permission(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    bob, _ = await joined(ports, owner, "bob", Role.ADMIN)
+    _, owner = await create_tenant(ports)
+    bob, _ = await add_person(ports, owner, "bob", Role.ADMIN)
     spec = KeySpec("x", CredentialKind.PERSON, person=bob.id, scopes=frozenset({ADMIN}))
-    done, _ = await rivals(
+    done, _ = await race(
         people.patch(ports, owner, bob.id, {"role": Role.MEMBER}),
         keys.create(ports, owner, spec),
     )

@@ -7,7 +7,7 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
-from tests.support.tenants import founded, joined, rivals
+from tests.support.tenants import add_person, create_tenant, race
 
 from carrel.actions.accounts import audit, credentials, people
 from carrel.actions.accounts.oidc import AMBIGUOUS_EMAIL, authenticate_person, is_jwt
@@ -67,7 +67,7 @@ async def assert_refused(
 
 
 async def test_a_verified_email_authenticates_that_person(ports: Ports) -> None:
-    created, owner = await founded(ports)
+    created, owner = await create_tenant(ports)
     actor = await authenticate_person(ports, issuer_of(ADA), ADA.sub)
     assert (actor.tenant, actor.person, actor.name) == (
         owner.tenant,
@@ -81,8 +81,8 @@ async def test_a_verified_email_authenticates_that_person(ports: Ports) -> None:
 
 
 async def test_roles_are_those_of_the_tenant_and_change_with_the_next_request(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    bob, _ = await joined(ports, owner, "bob")
+    _, owner = await create_tenant(ports)
+    bob, _ = await add_person(ports, owner, "bob")
     issuer = issuer_of(TokenClaims("bob-1", "bob@example.org"))
     actor = await authenticate_person(ports, issuer, "bob-1")
     assert (actor.role, actor.permissions) == (Role.MEMBER, MEMBER_PERMISSIONS)
@@ -94,7 +94,7 @@ async def test_roles_are_those_of_the_tenant_and_change_with_the_next_request(po
 
 
 async def test_a_person_linked_by_email_is_later_authenticated_by_subject(ports: Ports) -> None:
-    created, _ = await founded(ports)
+    created, _ = await create_tenant(ports)
     await assert_refused(ports, ADA_WITHOUT_EMAIL)
     await authenticate_person(ports, issuer_of(ADA), ADA.sub)
     for claims in (
@@ -113,7 +113,7 @@ async def test_a_person_linked_by_email_is_later_authenticated_by_subject(ports:
 
 
 async def test_the_link_is_created_once_and_leaves_the_profile(ports: Ports) -> None:
-    created, owner = await founded(ports)
+    created, owner = await create_tenant(ports)
     for _ in range(3):
         await authenticate_person(ports, issuer_of(ADA), ADA.sub)
     linked = await people.get(ports, owner, created.owner.id)
@@ -132,8 +132,8 @@ async def test_the_link_is_created_once_and_leaves_the_profile(ports: Ports) -> 
 
 
 async def test_a_changed_person_stays_linked_to_their_subject(ports: Ports) -> None:
-    created, owner = await founded(ports)
-    bob, _ = await joined(ports, owner, "bob")
+    created, owner = await create_tenant(ports)
+    bob, _ = await add_person(ports, owner, "bob")
     claims = TokenClaims("bob-1", "bob@example.org")
     await authenticate_person(ports, issuer_of(claims), claims.sub)
     changes: list[dict[str, Any]] = [
@@ -157,7 +157,7 @@ async def test_a_changed_person_stays_linked_to_their_subject(ports: Ports) -> N
 async def test_two_subjects_with_one_email_do_not_take_over_the_link(
     ports: Ports,
 ) -> None:
-    created, owner = await founded(ports)
+    created, owner = await create_tenant(ports)
     issuer = issuer_of(ADA, TokenClaims("ada-2", ADA.email))
     for _ in range(3):
         for subject in ("ada-1", "ada-2"):
@@ -167,8 +167,8 @@ async def test_two_subjects_with_one_email_do_not_take_over_the_link(
 
 
 async def test_concurrent_first_sign_ins_all_succeed(ports: Ports) -> None:
-    created, owner = await founded(ports)
-    done, lost = await rivals(
+    created, owner = await create_tenant(ports)
+    done, lost = await race(
         *(authenticate_person(ports, issuer_of(ADA), ADA.sub) for _ in range(8))
     )
     assert not lost
@@ -178,10 +178,10 @@ async def test_concurrent_first_sign_ins_all_succeed(ports: Ports) -> None:
 
 
 async def test_one_subject_with_two_emails_is_one_person(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    await joined(ports, owner, "bob")
+    _, owner = await create_tenant(ports)
+    await add_person(ports, owner, "bob")
     both = (ADA, replace(ADA, email="bob@example.org"))
-    done, lost = await rivals(
+    done, lost = await race(
         *(authenticate_person(ports, issuer_of(claims), claims.sub) for claims in both)
     )
     assert not lost
@@ -204,12 +204,12 @@ async def test_one_subject_with_two_emails_is_one_person(ports: Ports) -> None:
 async def test_a_sign_in_without_a_verified_existing_email_is_refused(
     ports: Ports, claims: TokenClaims
 ) -> None:
-    await founded(ports)
+    await create_tenant(ports)
     await assert_refused(ports, claims)
 
 
 async def test_email_case_is_ignored_and_look_alike_emails_are_refused(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     kis = await people.create(ports, owner, PersonRecord("Kis", "kiss@example.org", Role.MEMBER))
     for alike in ("\u212aiss@example.org", "ki\u017f\u017f@example.org", "ki\xdf@example.org"):
         await assert_refused(ports, TokenClaims("eve", alike))
@@ -219,12 +219,12 @@ async def test_email_case_is_ignored_and_look_alike_emails_are_refused(ports: Po
 
 
 async def test_an_email_in_several_tenants_is_refused_as_ambiguous(ports: Ports) -> None:
-    _, acme = await founded(ports)
-    _, globex = await founded(ports, "globex")
-    bob, _ = await joined(ports, acme, "bob")
+    _, acme = await create_tenant(ports)
+    _, globex = await create_tenant(ports, "globex")
+    bob, _ = await add_person(ports, acme, "bob")
     claims = TokenClaims("bob-1", "bob@example.org")
     await authenticate_person(ports, issuer_of(claims), claims.sub)
-    await joined(ports, globex, "bob")
+    await add_person(ports, globex, "bob")
     assert (await authenticate_person(ports, issuer_of(claims), claims.sub)).person == bob.id
     await assert_refused(ports, replace(claims, sub="bob-2"), AMBIGUOUS_EMAIL)
 
@@ -234,7 +234,7 @@ async def test_the_person_is_found_among_many_tenants(
 ) -> None:
     monkeypatch.setattr("carrel.actions.accounts.oidc._BATCH_SIZE", 2)
     for number in range(5):
-        await founded(ports, f"tenant-{number}")
+        await create_tenant(ports, f"tenant-{number}")
     for number in range(5):
         claims = TokenClaims(f"{number}", f"ada@tenant-{number}.example")
         actor = await authenticate_person(ports, issuer_of(claims), claims.sub)
@@ -244,7 +244,7 @@ async def test_the_person_is_found_among_many_tenants(
 async def test_each_request_asks_the_issuer_and_only_the_first_reads_the_store(
     ports: Ports,
 ) -> None:
-    await founded(ports)
+    await create_tenant(ports)
     issuer = issuer_of(ADA)
     await authenticate_person(ports, issuer, ADA.sub)
     await authenticate_person(ports, issuer, ADA.sub)
@@ -259,7 +259,7 @@ async def test_each_request_asks_the_issuer_and_only_the_first_reads_the_store(
 
 
 async def test_an_unreachable_issuer_is_an_outage_and_not_a_refusal(ports: Ports) -> None:
-    await founded(ports)
+    await create_tenant(ports)
     issuer = issuer_of(ADA)
     issuer.down = True
     with pytest.raises(ConnectionError):
@@ -267,7 +267,7 @@ async def test_an_unreachable_issuer_is_an_outage_and_not_a_refusal(ports: Ports
 
 
 async def test_a_key_is_never_a_jwt(ports: Ports) -> None:
-    created, _ = await founded(ports)
+    created, _ = await create_tenant(ports)
     assert not is_jwt(created.token)
     assert is_jwt("eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2ln")
     assert is_jwt("eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.support.tenants import founded, joined, later, rivals
+from tests.support.tenants import add_person, create_tenant, race, start_after_yields
 
 from carrel.actions.accounts import audit, credentials, keys, people, sign_in
 from carrel.actions.accounts.keys import KeySpec
@@ -21,7 +21,7 @@ BOB = PersonRecord("Bob", "bob@example.org", Role.MEMBER)
 
 
 async def test_a_person_is_stored_with_the_profile(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     profile = PersonRecord(
         "Zoë", "zoe@example.org", Role.ADMIN, "Librarian", "America/New_York", "they/them"
     )
@@ -61,7 +61,7 @@ async def test_a_person_is_stored_with_the_profile(ports: Ports) -> None:
     ],
 )
 async def test_an_invalid_profile_is_refused(ports: Ports, invalid: dict[str, Any]) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     with pytest.raises(ValidationError):
         await people.create(ports, owner, replace(BOB, **invalid))
     bob = await people.create(ports, owner, BOB)
@@ -70,7 +70,7 @@ async def test_an_invalid_profile_is_refused(ports: Ports, invalid: dict[str, An
 
 
 async def test_an_email_belongs_to_one_person_in_any_letter_case(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await people.create(ports, owner, BOB)
     with pytest.raises(Conflict) as refused:
         await people.create(ports, owner, replace(BOB, email="BOB@Example.org"))
@@ -82,7 +82,7 @@ async def test_an_email_belongs_to_one_person_in_any_letter_case(ports: Ports) -
 
 
 async def test_an_email_with_a_slash_is_refused_to_another_person(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await people.create(ports, owner, replace(BOB, email="a/message@example.org"))
     with pytest.raises(Conflict) as refused:
         await people.create(ports, owner, replace(BOB, email="a/message@example.org"))
@@ -90,7 +90,7 @@ async def test_an_email_with_a_slash_is_refused_to_another_person(ports: Ports) 
 
 
 async def test_an_email_can_be_used_again_once_it_is_free(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     bob = await people.create(ports, owner, BOB)
     await people.patch(ports, owner, bob.id, {"email": "robert@example.org"})
     other = await people.create(ports, owner, BOB)
@@ -99,8 +99,8 @@ async def test_an_email_can_be_used_again_once_it_is_free(ports: Ports) -> None:
 
 
 async def test_two_tenants_may_have_the_same_email_separately(ports: Ports) -> None:
-    _, acme = await founded(ports)
-    _, globex = await founded(ports, "globex")
+    _, acme = await create_tenant(ports)
+    _, globex = await create_tenant(ports, "globex")
     ours, theirs = await people.create(ports, acme, BOB), await people.create(ports, globex, BOB)
     for attempt in (
         people.get(ports, acme, theirs.id),
@@ -114,14 +114,14 @@ async def test_two_tenants_may_have_the_same_email_separately(ports: Ports) -> N
 
 
 async def test_of_concurrent_creates_with_one_email_exactly_one_succeeds(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    created, refused = await rivals(*(people.create(ports, owner, BOB) for _ in range(4)))
+    _, owner = await create_tenant(ports)
+    created, refused = await race(*(people.create(ports, owner, BOB) for _ in range(4)))
     assert len(created) == 1
     assert {type(reason) for reason in refused} == {Conflict}
 
 
 async def test_a_patch_changes_its_fields_and_clears_with_none(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     bob = await people.create(ports, owner, replace(BOB, title="Cook", pronouns="he/him"))
     changed = await people.patch(ports, owner, bob.id, {"title": None, "timezone": "UTC"})
     expected = replace(BOB, pronouns="he/him", timezone="UTC")
@@ -131,10 +131,10 @@ async def test_a_patch_changes_its_fields_and_clears_with_none(ports: Ports) -> 
 
 
 async def test_concurrent_patches_of_different_fields_all_apply(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     bob = await people.create(ports, owner, BOB)
     fields = {"title": "Cook", "timezone": "UTC", "pronouns": "he/him", "name": "Robert"}
-    _, failed = await rivals(
+    _, failed = await race(
         *(people.patch(ports, owner, bob.id, {name: value}) for name, value in fields.items())
     )
     assert not failed
@@ -143,13 +143,13 @@ async def test_concurrent_patches_of_different_fields_all_apply(ports: Ports) ->
 
 @pytest.mark.parametrize("id", ["per_0", "", "\x00", "a/b", "é", "\ud800", "x" * 5000])
 async def test_an_invalid_id_is_not_found(ports: Ports, id: str) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     with pytest.raises(NotFound):
         await people.get(ports, owner, id)
 
 
 async def test_pages_list_everyone_once(ports: Ports) -> None:
-    created, owner = await founded(ports)
+    created, owner = await create_tenant(ports)
     for number in range(6):
         await people.create(ports, owner, replace(BOB, email=f"bob{number}@example.org"))
     ids: list[str] = []
@@ -165,21 +165,21 @@ async def test_pages_list_everyone_once(ports: Ports) -> None:
 
 
 async def test_the_last_owner_can_be_neither_demoted_nor_removed(ports: Ports) -> None:
-    created, owner = await founded(ports)
+    created, owner = await create_tenant(ports)
     for attempt in (
         people.patch(ports, owner, created.owner.id, {"role": Role.ADMIN}),
         people.delete(ports, owner, created.owner.id),
     ):
         with pytest.raises(Conflict, match="a tenant must keep at least one owner"):
             await attempt
-    await joined(ports, owner, "bob", Role.OWNER)
+    await add_person(ports, owner, "bob", Role.OWNER)
     await people.patch(ports, owner, created.owner.id, {"role": Role.MEMBER})
 
 
 async def test_of_two_owners_stepping_down_at_once_one_stays(ports: Ports) -> None:
-    created, ada = await founded(ports)
-    bob, bob_actor = await joined(ports, ada, "bob", Role.OWNER)
-    done, refused = await rivals(
+    created, ada = await create_tenant(ports)
+    bob, bob_actor = await add_person(ports, ada, "bob", Role.OWNER)
+    done, refused = await race(
         people.patch(ports, ada, created.owner.id, {"role": Role.MEMBER}),
         people.patch(ports, bob_actor, bob.id, {"role": Role.MEMBER}),
     )
@@ -189,9 +189,9 @@ async def test_of_two_owners_stepping_down_at_once_one_stays(ports: Ports) -> No
 
 
 async def test_of_two_owners_demoting_and_removing_each_other_one_stays(ports: Ports) -> None:
-    created, ada = await founded(ports)
-    bob, bob_actor = await joined(ports, ada, "bob", Role.OWNER)
-    done, refused = await rivals(
+    created, ada = await create_tenant(ports)
+    bob, bob_actor = await add_person(ports, ada, "bob", Role.OWNER)
+    done, refused = await race(
         people.patch(ports, ada, bob.id, {"role": Role.MEMBER}),
         people.delete(ports, bob_actor, created.owner.id),
     )
@@ -209,8 +209,8 @@ async def count_owners(ports: Ports, actor: Actor) -> int:
 
 
 async def test_only_an_owner_creates_changes_or_removes_owners(ports: Ports) -> None:
-    created, ada = await founded(ports)
-    bob, admin = await joined(ports, ada, "bob", Role.ADMIN)
+    created, ada = await create_tenant(ports)
+    bob, admin = await add_person(ports, ada, "bob", Role.ADMIN)
     service = await keys.create(
         ports, ada, KeySpec("robot", CredentialKind.SERVICE, scopes=frozenset(Permission))
     )
@@ -228,16 +228,16 @@ async def test_only_an_owner_creates_changes_or_removes_owners(ports: Ports) -> 
 
 
 async def test_a_demoted_owner_creates_no_owners(ports: Ports) -> None:
-    created, ada = await founded(ports)
-    _, bob_actor = await joined(ports, ada, "bob", Role.OWNER)
+    created, ada = await create_tenant(ports)
+    _, bob_actor = await add_person(ports, ada, "bob", Role.OWNER)
     await people.patch(ports, bob_actor, created.owner.id, {"role": Role.ADMIN})
     with pytest.raises(Forbidden):
         await people.create(ports, ada, replace(BOB, email="eve@example.org", role=Role.OWNER))
 
 
 async def test_a_role_change_applies_from_the_next_request(ports: Ports) -> None:
-    _, ada = await founded(ports)
-    bob, before = await joined(ports, ada, "bob")
+    _, ada = await create_tenant(ports)
+    bob, before = await add_person(ports, ada, "bob")
     issued = await keys.create(ports, ada, KeySpec("x", CredentialKind.PERSON, person=bob.id))
     await people.patch(ports, ada, bob.id, {"role": Role.ADMIN})
     after = await credentials.authenticate(ports, issued.token)
@@ -245,8 +245,8 @@ async def test_a_role_change_applies_from_the_next_request(ports: Ports) -> None
 
 
 async def test_deleting_a_person_deletes_their_keys_and_codes(ports: Ports) -> None:
-    _, ada = await founded(ports)
-    bob, _ = await joined(ports, ada, "bob")
+    _, ada = await create_tenant(ports)
+    bob, _ = await add_person(ports, ada, "bob")
     issued = await keys.create(ports, ada, KeySpec("second", CredentialKind.PERSON, person=bob.id))
     code = await sign_in.issue_code(ports, ada.tenant, bob.id)
     await people.delete(ports, ada, bob.id)
@@ -262,14 +262,14 @@ async def test_deleting_a_person_deletes_their_keys_and_codes(ports: Ports) -> N
 
 
 async def test_no_key_survives_a_person_deleted_while_it_is_created(ports: Ports) -> None:
-    _, ada = await founded(ports)
+    _, ada = await create_tenant(ports)
     for turns in range(12):
-        bob, _ = await joined(ports, ada, f"bob{turns}")
+        bob, _ = await add_person(ports, ada, f"bob{turns}")
         spec = KeySpec("late", CredentialKind.PERSON, person=bob.id)
-        await rivals(
+        await race(
             people.delete(ports, ada, bob.id),
-            later(turns, keys.create(ports, ada, spec)),
-            later(turns, sign_in.issue_code(ports, ada.tenant, bob.id)),
+            start_after_yields(turns, keys.create(ports, ada, spec)),
+            start_after_yields(turns, sign_in.issue_code(ports, ada.tenant, bob.id)),
         )
         for record_type in (RecordType.KEY, RecordType.CODE):
             assert not await ports.records.list(
@@ -278,8 +278,8 @@ async def test_no_key_survives_a_person_deleted_while_it_is_created(ports: Ports
 
 
 async def test_of_concurrent_deletes_of_a_person_one_succeeds(ports: Ports) -> None:
-    _, ada = await founded(ports)
-    bob, _ = await joined(ports, ada, "bob")
-    done, refused = await rivals(*(people.delete(ports, ada, bob.id) for _ in range(3)))
+    _, ada = await create_tenant(ports)
+    bob, _ = await add_person(ports, ada, "bob")
+    done, refused = await race(*(people.delete(ports, ada, bob.id) for _ in range(3)))
     assert len(done) == 1
     assert {type(reason) for reason in refused} == {NotFound}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.tenants import founded, rivals
+from tests.support.tenants import create_tenant, race
 
 from carrel.actions.accounts import secrets
 from carrel.actions.files import files
@@ -20,7 +20,7 @@ VALUE = "hunter2-hunter2"
 async def test_a_secret_is_redacted_from_the_next_write_until_it_is_deleted(
     ports: Ports,
 ) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     stack = await stacks.default_stack(ports, owner)
     content, path = f"the password is {VALUE}".encode(), Path("a.md")
     await secrets.put(ports, owner, "db-password", VALUE)
@@ -34,7 +34,7 @@ async def test_a_secret_is_redacted_from_the_next_write_until_it_is_deleted(
 
 
 async def test_a_value_is_sealed_for_its_tenant_and_id(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     stored = await secrets.put(ports, owner, "token", VALUE)
     assert VALUE not in str(stored)
     sealed = stored.body["sealed"]
@@ -49,7 +49,7 @@ async def test_a_value_is_sealed_for_its_tenant_and_id(ports: Ports) -> None:
 
 
 async def test_a_replaced_secret_keeps_its_creation_time(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     first = await secrets.put(ports, owner, "token", VALUE)
     second = await secrets.put(ports, owner, "token", "another-value")
     assert (second.revision, second.created_at) == (2, first.created_at)
@@ -73,7 +73,7 @@ async def test_a_replaced_secret_keeps_its_creation_time(ports: Ports) -> None:
 async def test_an_invalid_secret_is_refused_without_repeating_its_value(
     ports: Ports, id: str, value: str
 ) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     with pytest.raises(ValidationError) as refused:
         await secrets.put(ports, owner, id, value)
     assert value not in str(refused.value)
@@ -81,9 +81,9 @@ async def test_an_invalid_secret_is_refused_without_repeating_its_value(
 
 
 async def test_concurrent_puts_of_one_secret_all_succeed(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     values = [f"value-number-{number}" for number in range(4)]
-    _, failed = await rivals(*(secrets.put(ports, owner, "token", value) for value in values))
+    _, failed = await race(*(secrets.put(ports, owner, "token", value) for value in values))
     assert not failed
     stored = await secrets.get(ports, owner, "token")
     context = tenant_rules.secret_context(owner.tenant, "token")
@@ -91,8 +91,8 @@ async def test_concurrent_puts_of_one_secret_all_succeed(ports: Ports) -> None:
 
 
 async def test_secrets_of_another_tenant_are_not_found(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    _, other = await founded(ports, "globex")
+    _, owner = await create_tenant(ports)
+    _, other = await create_tenant(ports, "globex")
     await secrets.put(ports, other, "token", VALUE)
     for attempt in (secrets.get, secrets.delete):
         with pytest.raises(NotFound):
@@ -101,8 +101,8 @@ async def test_secrets_of_another_tenant_are_not_found(ports: Ports) -> None:
 
 
 async def test_of_concurrent_deletes_of_a_secret_one_succeeds(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await secrets.put(ports, owner, "token", VALUE)
-    done, refused = await rivals(*(secrets.delete(ports, owner, "token") for _ in range(3)))
+    done, refused = await race(*(secrets.delete(ports, owner, "token") for _ in range(3)))
     assert len(done) == 1
     assert {type(reason) for reason in refused} == {NotFound}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.stores import travel
-from tests.support.tenants import founded, joined, rivals
+from tests.support.stores import advance_clock
+from tests.support.tenants import add_person, create_tenant, race
 
 from carrel.actions.accounts import credentials, keys, sign_in, tenants
 from carrel.core.access import Role
@@ -17,7 +17,7 @@ HOUR, DAY = 3_600_000, 86_400_000
 
 
 async def test_a_code_is_exchanged_for_a_key_of_its_person(ports: Ports) -> None:
-    created, owner = await founded(ports)
+    created, owner = await create_tenant(ports)
     code = await sign_in.issue_code(ports, owner.tenant, created.owner.id)
     signed_in = await sign_in.redeem_code(ports, code)
     assert (signed_in.tenant, signed_in.person) == (created.tenant, created.owner)
@@ -25,13 +25,13 @@ async def test_a_code_is_exchanged_for_a_key_of_its_person(ports: Ports) -> None
     assert (actor.person, actor.role) == (created.owner.id, Role.OWNER)
     key = await keys.get(ports, owner, actor.key or "")
     assert key.body["name"] == "web sign-in"
-    travel(ports, 30 * DAY)
+    advance_clock(ports, 30 * DAY)
     with pytest.raises(Unauthenticated):
         await credentials.authenticate(ports, signed_in.token)
 
 
 async def test_a_code_works_once(ports: Ports) -> None:
-    created, owner = await founded(ports)
+    created, owner = await create_tenant(ports)
     code = await sign_in.issue_code(ports, owner.tenant, created.owner.id)
     await sign_in.redeem_code(ports, code)
     with pytest.raises(Unauthenticated):
@@ -39,18 +39,18 @@ async def test_a_code_works_once(ports: Ports) -> None:
 
 
 async def test_of_concurrent_redemptions_of_a_code_exactly_one_succeeds(ports: Ports) -> None:
-    created, owner = await founded(ports)
+    created, owner = await create_tenant(ports)
     code = await sign_in.issue_code(ports, owner.tenant, created.owner.id)
-    done, refused = await rivals(*(sign_in.redeem_code(ports, code) for _ in range(4)))
+    done, refused = await race(*(sign_in.redeem_code(ports, code) for _ in range(4)))
     assert len(done) == 1
     assert {type(reason) for reason in refused} == {Unauthenticated}
     assert len((await keys.list_keys(ports, owner)).items) == 2
 
 
 async def test_a_code_expires_after_an_hour(ports: Ports) -> None:
-    created, owner = await founded(ports)
+    created, owner = await create_tenant(ports)
     code = await sign_in.issue_code(ports, owner.tenant, created.owner.id)
-    travel(ports, HOUR)
+    advance_clock(ports, HOUR)
     with pytest.raises(Unauthenticated):
         await sign_in.redeem_code(ports, code)
 
@@ -58,11 +58,11 @@ async def test_a_code_expires_after_an_hour(ports: Ports) -> None:
 async def test_issuing_a_code_removes_the_persons_expired_codes_only(
     ports: Ports,
 ) -> None:
-    created, owner = await founded(ports)
-    bob, _ = await joined(ports, owner, "bob")
+    created, owner = await create_tenant(ports)
+    bob, _ = await add_person(ports, owner, "bob")
     await sign_in.issue_code(ports, owner.tenant, created.owner.id)
     await sign_in.issue_code(ports, owner.tenant, bob.id)
-    travel(ports, HOUR)
+    advance_clock(ports, HOUR)
     young = await sign_in.issue_code(ports, owner.tenant, created.owner.id)
     await sign_in.issue_code(ports, owner.tenant, created.owner.id)
     assert len(await ports.records.list(owner.tenant, RecordType.CODE)) == 3
@@ -71,20 +71,20 @@ async def test_issuing_a_code_removes_the_persons_expired_codes_only(
 
 @pytest.mark.parametrize("code", ["", "code_x", "\x00", "é" * 100])
 async def test_an_invalid_code_is_refused(ports: Ports, code: str) -> None:
-    await founded(ports)
+    await create_tenant(ports)
     with pytest.raises(Unauthenticated):
         await sign_in.redeem_code(ports, code)
 
 
 async def test_a_code_is_stored_as_a_hash(ports: Ports) -> None:
-    created, owner = await founded(ports)
+    created, owner = await create_tenant(ports)
     code = await sign_in.issue_code(ports, owner.tenant, created.owner.id)
     [record] = await ports.records.list(owner.tenant, RecordType.CODE)
     assert code not in str(record)
 
 
 async def test_a_code_is_no_token_and_a_token_is_no_code(ports: Ports) -> None:
-    created, owner = await founded(ports)
+    created, owner = await create_tenant(ports)
     code = await sign_in.issue_code(ports, owner.tenant, created.owner.id)
     with pytest.raises(Unauthenticated):
         await credentials.authenticate(ports, code)
@@ -93,8 +93,8 @@ async def test_a_code_is_no_token_and_a_token_is_no_code(ports: Ports) -> None:
 
 
 async def test_a_code_needs_a_person_of_its_tenant(ports: Ports) -> None:
-    created, _ = await founded(ports)
-    _, other = await founded(ports, "globex")
+    created, _ = await create_tenant(ports)
+    _, other = await create_tenant(ports, "globex")
     with pytest.raises(NotFound):
         await sign_in.issue_code(ports, other.tenant, created.owner.id)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.tenants import founded, rivals
+from tests.support.tenants import create_tenant, race
 
 from carrel.actions.accounts import audit, credentials, tenants
 from carrel.core.access import ALL_PERMISSIONS, Role
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_new_tenant_has_an_owner_who_can_authenticate(ports: Ports) -> None:
-    created, owner = await founded(ports)
+    created, owner = await create_tenant(ports)
     assert created.tenant.body == {"slug": "acme", "name": "Acme"}
     assert created.tenant.tenant == created.tenant.id == owner.tenant
     assert (owner.person, owner.role, owner.permissions) == (
@@ -28,7 +28,7 @@ async def test_a_new_tenant_has_an_owner_who_can_authenticate(ports: Ports) -> N
 
 
 async def test_a_tenant_is_created_in_one_commit(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     [entry] = (await audit.list_audit_entries(ports, owner)).items
     record_types = [subject.split("/")[0] for subject in entry.subjects]
     assert record_types == ["tenant", "person", "key", "defaults"]
@@ -50,7 +50,7 @@ async def test_a_name_of_more_than_one_line_is_refused(ports: Ports, name: str) 
 
 async def test_of_concurrent_creates_with_one_slug_exactly_one_succeeds(ports: Ports) -> None:
     arguments = ("acme", "Acme", "Ada", "ada@example.org")
-    created, refused = await rivals(*(tenants.create(ports, *arguments) for _ in range(4)))
+    created, refused = await race(*(tenants.create(ports, *arguments) for _ in range(4)))
     assert len(created) == 1
     assert [type(reason) for reason in refused] == [Conflict] * 3
     people = await ports.records.list("", RecordType.PERSON)
@@ -67,7 +67,7 @@ async def test_an_empty_store_gets_a_tenant_once(ports: Ports) -> None:
 
 async def test_of_several_processes_starting_at_once_one_creates_the_tenant(ports: Ports) -> None:
     token = "chosen-by-the-operator"
-    outcomes, failed = await rivals(*(tenants.bootstrap(ports, token) for _ in range(4)))
+    outcomes, failed = await race(*(tenants.bootstrap(ports, token) for _ in range(4)))
     assert not failed
     assert len([outcome for outcome in outcomes if outcome]) == 1
     assert len(await ports.records.list("", RecordType.TENANT)) == 1
@@ -79,7 +79,7 @@ async def test_the_operators_token_works_in_an_existing_store(ports: Ports) -> N
     first = await tenants.bootstrap(ports)
     assert first
     for _ in range(2):
-        outcomes, failed = await rivals(*(tenants.bootstrap(ports, "late-token") for _ in range(3)))
+        outcomes, failed = await race(*(tenants.bootstrap(ports, "late-token") for _ in range(3)))
         assert (outcomes, failed) == ([None] * 3, [])
     late = await credentials.authenticate(ports, "late-token")
     assert (late.tenant, late.person) == (first.tenant.id, first.owner.id)
@@ -94,26 +94,26 @@ async def test_only_a_short_prefix_of_a_chosen_token_is_readable(ports: Ports) -
 
 
 async def test_a_renamed_tenant_keeps_its_slug(ports: Ports) -> None:
-    created, owner = await founded(ports)
+    created, owner = await create_tenant(ports)
     renamed = await tenants.rename(ports, owner, "Acme & Sons")
     assert renamed == await tenants.get_current(ports, owner)
     assert renamed.body == {"slug": "acme", "name": "Acme & Sons"}
     assert (renamed.revision, renamed.created_at) == (2, created.tenant.created_at)
     assert await tenants.rename(ports, owner, "Acme & Sons") == renamed
     with pytest.raises(Conflict):
-        await founded(ports)
+        await create_tenant(ports)
 
 
 async def test_concurrent_renames_all_succeed(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     names = ["One", "Two", "Three"]
-    done, failed = await rivals(*(tenants.rename(ports, owner, name) for name in names))
+    done, failed = await race(*(tenants.rename(ports, owner, name) for name in names))
     assert not failed
     assert sorted(record.revision for record in done) == [2, 3, 4]
 
 
 async def test_an_unknown_token_is_refused(ports: Ports) -> None:
-    await founded(ports)
+    await create_tenant(ports)
     for token in ("", "carrel_x", "\x00", "é"):
         with pytest.raises(Unauthenticated):
             await credentials.authenticate(ports, token)

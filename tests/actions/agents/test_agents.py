@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import pytest
-from tests.support.tenants import founded, later, rivals
+from tests.support.tenants import create_tenant, race, start_after_yields
 
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
@@ -30,7 +30,7 @@ CREATE: dict[str, Create] = {"agent": create_agent, "template": templates.create
 
 
 async def test_an_agent_follows_a_template_by_id_or_slug(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     sales = await templates.create(ports, owner, "sales", "Sales")
     for number, name in enumerate((sales.id, "sales")):
         agent = await agents.create(ports, owner, NewAgent(f"marco-{number}", "Marco", name))
@@ -44,8 +44,8 @@ async def test_an_agent_follows_a_template_by_id_or_slug(ports: Ports) -> None:
 
 
 async def test_an_agent_needs_no_template_but_an_existing_one_if_named(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    _, other = await founded(ports, "globex")
+    _, owner = await create_tenant(ports)
+    _, other = await create_tenant(ports, "globex")
     theirs = await templates.create(ports, other, "sales", "Sales")
     agent = await create_agent(ports, owner, "marco", "Marco")
     kinds = [scope.kind for scope in await stacks.agent_stack(ports, owner, "marco")]
@@ -63,7 +63,7 @@ async def test_an_agent_needs_no_template_but_an_existing_one_if_named(ports: Po
 async def test_an_invalid_or_reserved_slug_is_refused(
     ports: Ports, create: Create, slug: str
 ) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     with pytest.raises(ValidationError):
         await create(ports, owner, slug, "Name")
 
@@ -72,9 +72,9 @@ async def test_an_invalid_or_reserved_slug_is_refused(
 async def test_of_concurrent_creates_with_one_slug_exactly_one_succeeds(
     ports: Ports, create: Create
 ) -> None:
-    _, owner = await founded(ports)
-    _, other = await founded(ports, "globex")
-    done, refused = await rivals(*(create(ports, owner, "marco", "Marco") for _ in range(4)))
+    _, owner = await create_tenant(ports)
+    _, other = await create_tenant(ports, "globex")
+    done, refused = await race(*(create(ports, owner, "marco", "Marco") for _ in range(4)))
     assert len(done) == 1
     assert [reason.details for reason in refused if isinstance(reason, Conflict)] == [
         {"slug": "marco"}
@@ -83,7 +83,7 @@ async def test_of_concurrent_creates_with_one_slug_exactly_one_succeeds(
 
 
 async def test_a_template_with_followers_cannot_be_deleted(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await templates.create(ports, owner, "sales", "Sales")
     marco = await agents.create(ports, owner, NewAgent("marco", "Marco", "sales"))
     with pytest.raises(Conflict):
@@ -95,14 +95,14 @@ async def test_a_template_with_followers_cannot_be_deleted(ports: Ports) -> None
 
 
 async def test_no_agent_follows_a_template_deleted_at_the_same_time(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     for turns in range(-8, 8):
         slug = f"sales-{turns % 16}"
         template = await templates.create(ports, owner, slug, "Sales")
         new = NewAgent(f"marco-{turns % 16}", "Marco", slug)
-        done, refused = await rivals(
-            later(turns, agents.create(ports, owner, new)),
-            later(-turns, templates.delete(ports, owner, slug)),
+        done, refused = await race(
+            start_after_yields(turns, agents.create(ports, owner, new)),
+            start_after_yields(-turns, templates.delete(ports, owner, slug)),
         )
         assert len(done) == 1
         assert type(refused[0]) in {NotFound, Conflict}
@@ -113,8 +113,8 @@ async def test_no_agent_follows_a_template_deleted_at_the_same_time(ports: Ports
 
 
 async def test_agents_and_templates_of_another_tenant_are_not_found(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    _, other = await founded(ports, "globex")
+    _, owner = await create_tenant(ports)
+    _, other = await create_tenant(ports, "globex")
     agent = await create_agent(ports, other, "marco", "Marco")
     template = await templates.create(ports, other, "sales", "Sales")
     for name in ("marco", agent.id):
@@ -132,7 +132,7 @@ async def test_agents_and_templates_of_another_tenant_are_not_found(ports: Ports
 
 
 async def test_a_slug_is_free_again_after_its_agent_is_deleted(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     first = await create_agent(ports, owner, "marco", "Marco")
     await agents.delete(ports, owner, "marco")
     second = await create_agent(ports, owner, "marco", "Marco")

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.actions.catalog.test_follower import NOTE, fresh_export, write_note
 from tests.support.object_store import DictionaryObjectStore
-from tests.support.random_edits import BEGINNING, Town
+from tests.support.random_edits import INITIAL_CHANGES, Simulation
 
 from carrel.actions.accounts import people, secrets
 from carrel.actions.catalog.follower import CatalogFollower
@@ -41,14 +41,14 @@ class RecordingObjectStore(DictionaryObjectStore):
 
 
 @pytest.fixture
-async def simulation(ports: Ports) -> Town:
-    simulation = await Town(ports).open()
-    for change in BEGINNING:
+async def simulation(ports: Ports) -> Simulation:
+    simulation = await Simulation(ports).open()
+    for change in INITIAL_CHANGES:
         await simulation.happen(change)
     return simulation
 
 
-async def test_only_the_prefixes_of_changed_scopes_are_listed(simulation: Town) -> None:
+async def test_only_the_prefixes_of_changed_scopes_are_listed(simulation: Simulation) -> None:
     object_store, ports, owner = RecordingObjectStore(), simulation.ports, simulation.owners[1]
     follower = CatalogFollower(ports, object_store)
     await follower.catch_up()
@@ -79,7 +79,7 @@ async def test_only_the_prefixes_of_changed_scopes_are_listed(simulation: Town) 
 
 
 async def test_many_changed_scopes_are_exported_as_one_tenant(
-    simulation: Town, monkeypatch: pytest.MonkeyPatch
+    simulation: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("carrel.actions.catalog.follower._MAX_CHANGED_SCOPES", 1)
     object_store, ports, owner = RecordingObjectStore(), simulation.ports, simulation.owners[1]
@@ -95,7 +95,9 @@ async def test_many_changed_scopes_are_exported_as_one_tenant(
     assert object_store.objects == await fresh_export(ports)
 
 
-async def test_a_templates_managed_file_is_exported_for_all_its_followers(simulation: Town) -> None:
+async def test_a_templates_managed_file_is_exported_for_all_its_followers(
+    simulation: Simulation,
+) -> None:
     object_store, ports, owner = RecordingObjectStore(), simulation.ports, simulation.owners[1]
     follower = CatalogFollower(ports, object_store)
     await follower.catch_up()
@@ -116,7 +118,7 @@ async def test_a_templates_managed_file_is_exported_for_all_its_followers(simula
 
 
 async def test_a_secret_in_a_profile_is_redacted_in_a_rendered_managed_file(
-    simulation: Town,
+    simulation: Simulation,
 ) -> None:
     object_store, ports, owner = RecordingObjectStore(), simulation.ports, simulation.owners[1]
     await secrets.put(ports, owner, "title", "title-of-the-human")

@@ -8,10 +8,10 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
-from tests.support.contract_stores import flipped
+from tests.support.contract_stores import flip_bit
 from tests.support.object_store import DictionaryObjectStore
 from tests.support.stores import overwrite_content
-from tests.support.tenants import founded
+from tests.support.tenants import create_tenant
 
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
@@ -76,7 +76,7 @@ class ExportTenant:
 
 @pytest.fixture
 async def tenant(ports: Ports) -> ExportTenant:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     return await ExportTenant(ports, owner).open()
 
 
@@ -146,7 +146,7 @@ async def test_only_objects_of_the_layout_and_of_the_tenant_are_deleted(
 ) -> None:
     object_store = DictionaryObjectStore()
     for slug in ("acme", "acme-2"):
-        await founded(ports, slug)
+        await create_tenant(ports, slug)
     await export(ports, object_store)
     theirs = {
         "README": b"",
@@ -197,7 +197,7 @@ async def test_a_damaged_pin_is_reported_and_everything_else_is_written(
 ) -> None:
     ports = tenant.ports
     await tenant.write(await tenant.own(), "notes/a.md", b"mine")
-    overwrite_content(tmp_path, digest(b"be good"), flipped(b"be good"))
+    overwrite_content(tmp_path, digest(b"be good"), flip_bit(b"be good"))
     object_store = DictionaryObjectStore()
 
     done = await export(ports, object_store)
@@ -288,7 +288,7 @@ class CountingPort:
 
 
 async def test_many_agents_are_exported_with_few_reads(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     tenant = await ExportTenant(ports, owner).open()
     for number in range(2 * catalog_export._BATCH_SIZE):
         await agents.create(ports, owner, NewAgent(f"a-{number}", "A", "sales"))

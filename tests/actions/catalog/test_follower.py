@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
-from tests.support.contract_stores import flipped
+from tests.support.contract_stores import flip_bit
 from tests.support.object_store import DictionaryObjectStore
-from tests.support.random_edits import BEGINNING, Change, Town, changes
-from tests.support.stores import open_ports, overwrite_content, travel, world_of
+from tests.support.random_edits import INITIAL_CHANGES, Change, Simulation, changes
+from tests.support.stores import advance_clock, open_ports, overwrite_content, ports_over
 
 from carrel.actions.catalog.export import CLAIM_KEY, export
 from carrel.actions.catalog.follower import BACKOFF_SECONDS, CatalogFollower, run_catalog
@@ -124,7 +124,7 @@ async def _pinned_keys(ports: Ports, agent: Record, path: Path) -> list[str]:
 class FollowedCatalog:
     """A simulation and its catalog; the follower may fail or restart at any point."""
 
-    def __init__(self, simulation: Town, object_store: FlakyObjectStore) -> None:
+    def __init__(self, simulation: Simulation, object_store: FlakyObjectStore) -> None:
         self.simulation, self.ports, self.object_store = simulation, simulation.ports, object_store
         self._follower = CatalogFollower(self.ports, object_store)
 
@@ -157,9 +157,9 @@ def test_the_followed_catalog_equals_a_fresh_export_after_any_history(
     history: list[Change],
 ) -> None:
     async def run_history(ports: Ports) -> None:
-        simulation = await Town(ports).open()
+        simulation = await Simulation(ports).open()
         catalog = FollowedCatalog(simulation, FlakyObjectStore())
-        for number, change in enumerate((*BEGINNING, *history)):
+        for number, change in enumerate((*INITIAL_CHANGES, *history)):
             await catalog.step(number, change)
         await catalog.check()
         await check_catalog_readers(simulation.ports, catalog.object_store.objects)
@@ -173,9 +173,9 @@ def test_the_followed_catalog_equals_a_fresh_export_after_every_change(
     history: list[Change],
 ) -> None:
     async def run_history(ports: Ports) -> None:
-        simulation = await Town(ports).open()
+        simulation = await Simulation(ports).open()
         catalog = FollowedCatalog(simulation, FlakyObjectStore())
-        for change in BEGINNING:
+        for change in INITIAL_CHANGES:
             await simulation.happen(change)
         for change in history:
             await simulation.happen(change)
@@ -190,10 +190,10 @@ def test_a_catalog_in_a_directory_equals_a_fresh_export(
     history: list[Change], interval: int
 ) -> None:
     async def run_history(ports: Ports, directory: File) -> None:
-        simulation = await Town(ports).open()
+        simulation = await Simulation(ports).open()
         followed = DirectoryObjectStore(directory / "followed")
         follower = CatalogFollower(simulation.ports, followed)
-        for number, change in enumerate((*BEGINNING, *history)):
+        for number, change in enumerate((*INITIAL_CHANGES, *history)):
             await simulation.happen(change)
             if number % interval == 0:
                 await follower.catch_up()
@@ -212,9 +212,9 @@ def read_directory(directory: File) -> dict[str, bytes | None]:
 
 
 @pytest.fixture
-async def simulation(ports: Ports) -> Town:
-    simulation = await Town(ports).open()
-    for change in BEGINNING:
+async def simulation(ports: Ports) -> Simulation:
+    simulation = await Simulation(ports).open()
+    for change in INITIAL_CHANGES:
         await simulation.happen(change)
     return simulation
 
@@ -224,7 +224,7 @@ async def write_note(ports: Ports, owner: Actor, text: bytes) -> None:
     await files.put(ports, stack, NOTE, text, owner, WriteOptions())
 
 
-async def test_only_changed_tenants_are_exported_again(simulation: Town) -> None:
+async def test_only_changed_tenants_are_exported_again(simulation: Simulation) -> None:
     object_store = DictionaryObjectStore()
     follower = CatalogFollower(simulation.ports, object_store)
     assert (await follower.catch_up()).tenants == 2
@@ -241,7 +241,7 @@ async def test_only_changed_tenants_are_exported_again(simulation: Town) -> None
     assert object_store.objects == await fresh_export(simulation.ports)
 
 
-async def test_objects_of_deleted_tenants_are_removed_at_the_start(simulation: Town) -> None:
+async def test_objects_of_deleted_tenants_are_removed_at_the_start(simulation: Simulation) -> None:
     object_store = DictionaryObjectStore()
     await object_store.put(
         {CLAIM_KEY: b"{}", "tenants/gone/agents/a/workspace/b": b"x", "tenants/x": b"y"}
@@ -256,11 +256,11 @@ async def test_objects_of_deleted_tenants_are_removed_at_the_start(simulation: T
 
 
 async def test_a_failed_object_is_retried_and_does_not_delay_other_tenants(
-    simulation: Town, tmp_path: File
+    simulation: Simulation, tmp_path: File
 ) -> None:
     ports, object_store = simulation.ports, DictionaryObjectStore()
     await write_note(ports, simulation.owners[0], b"damaged")
-    overwrite_content(tmp_path, digest(b"damaged"), flipped(b"damaged"))
+    overwrite_content(tmp_path, digest(b"damaged"), flip_bit(b"damaged"))
     follower = CatalogFollower(ports, object_store)
 
     with capture_logs() as logs:
@@ -269,17 +269,17 @@ async def test_a_failed_object_is_retried_and_does_not_delay_other_tenants(
         assert (await follower.catch_up()).tenants == 1
         assert (await follower.catch_up()).tenants == 0
         for seconds in BACKOFF_SECONDS:
-            travel(ports, seconds * 1000)
+            advance_clock(ports, seconds * 1000)
             assert len((await follower.catch_up()).failures) == 1
 
     assert object_store.objects["tenants/acme-2/agents/amy/workspace/notes/a.md"] == b"sound"
     assert [log["objects"] for log in logs] == [1] * (1 + len(BACKOFF_SECONDS))
     assert b"damaged" not in repr(logs).encode()
     overwrite_content(tmp_path, digest(b"damaged"), b"damaged")
-    travel(ports, BACKOFF_SECONDS[-1] * 1000)
+    advance_clock(ports, BACKOFF_SECONDS[-1] * 1000)
     assert (await follower.catch_up()).failures == []
     assert object_store.objects == await fresh_export(ports)
-    travel(ports, BACKOFF_SECONDS[-1] * 1000)
+    advance_clock(ports, BACKOFF_SECONDS[-1] * 1000)
     assert (await follower.catch_up()).tenants == 0
 
 
@@ -310,7 +310,7 @@ async def wait_until_caught_up(ports: Ports, object_store: DictionaryObjectStore
             await ports.events.wait_for_new(0.01)
 
 
-async def test_a_server_keeps_the_catalog_up_to_date(simulation: Town) -> None:
+async def test_a_server_keeps_the_catalog_up_to_date(simulation: Simulation) -> None:
     object_store = DictionaryObjectStore()
     async with following(simulation.ports, object_store):
         await wait_until_caught_up(simulation.ports, object_store)
@@ -323,7 +323,7 @@ async def test_a_server_keeps_the_catalog_up_to_date(simulation: Town) -> None:
         await wait_until_caught_up(simulation.ports, object_store)
 
 
-async def test_of_many_processes_one_writes_the_catalog(simulation: Town) -> None:
+async def test_of_many_processes_one_writes_the_catalog(simulation: Simulation) -> None:
     object_store = DictionaryObjectStore()
     async with following(simulation.ports, object_store, processes=3):
         await wait_until_caught_up(simulation.ports, object_store)
@@ -332,7 +332,7 @@ async def test_of_many_processes_one_writes_the_catalog(simulation: Town) -> Non
     assert object_store.written == len(object_store.objects) + 1  # a manifest was written twice
 
 
-async def test_a_failing_object_store_is_logged_and_retried(simulation: Town) -> None:
+async def test_a_failing_object_store_is_logged_and_retried(simulation: Simulation) -> None:
     object_store = FlakyObjectStore()
     object_store.fails_after = 3
     with capture_logs() as logs:
@@ -359,14 +359,14 @@ class HangingObjectStore(DictionaryObjectStore):
         return {}
 
 
-async def test_a_hanging_object_store_does_not_prevent_a_shutdown(simulation: Town) -> None:
+async def test_a_hanging_object_store_does_not_prevent_a_shutdown(simulation: Simulation) -> None:
     object_store = HangingObjectStore()
     async with following(simulation.ports, object_store), asyncio.timeout(30):
         await object_store.called.wait()
     assert object_store.objects == {}
 
 
-async def test_a_foreign_catalog_is_not_changed(simulation: Town) -> None:
+async def test_a_foreign_catalog_is_not_changed(simulation: Simulation) -> None:
     object_store = DictionaryObjectStore()
     await object_store.put({"tenants/other/agents/a/workspace/b": b"theirs"})
     with capture_logs() as logs:
@@ -380,15 +380,15 @@ async def test_a_foreign_catalog_is_not_changed(simulation: Town) -> None:
 
 async def test_on_postgresql_a_server_exports_the_writes_of_another(postgres_url: str) -> None:
     async with open_store(postgres_url) as mine, open_store(postgres_url) as theirs:
-        simulation = await Town(world_of(theirs)).open()
-        for change in BEGINNING:
+        simulation = await Simulation(ports_over(theirs)).open()
+        for change in INITIAL_CHANGES:
             await simulation.happen(change)
         object_store, lock, stop = (
             DictionaryObjectStore(),
             PostgresLeaderLock(postgres_url, "catalog"),
             asyncio.Event(),
         )
-        task = asyncio.create_task(run_catalog(world_of(mine), object_store, lock, stop))
+        task = asyncio.create_task(run_catalog(ports_over(mine), object_store, lock, stop))
         await wait_until_caught_up(simulation.ports, object_store)
         await write_note(simulation.ports, simulation.owners[1], b"live")
         await wait_until_caught_up(simulation.ports, object_store)

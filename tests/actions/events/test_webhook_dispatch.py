@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from tests.support.stores import travel
+from tests.support.stores import advance_clock
 from tests.support.webhook_receiver import (
     ADA,
     BROKEN,
     OK,
-    Letter,
-    Mailbox,
-    dispatching,
-    settled,
+    FakeWebhookSender,
+    WebhookRequest,
+    run_dispatcher,
     verify,
+    wait_for_deliveries,
 )
 
 from carrel.actions.events import webhook_dispatch, webhooks
@@ -53,10 +53,10 @@ async def write(ports: Ports, path: str = "a.md", actor: Actor = ADA, **options:
 async def test_a_webhook_receives_its_events_signed_and_without_content(
     ports: Ports,
 ) -> None:
-    receiver = Mailbox()
+    receiver = FakeWebhookSender()
     ports = replace(ports, webhook_sender=receiver)
     created = await webhooks.create(ports, ADA, URL, ["workspace.updated", "run.completed"])
-    async with dispatching(ports):
+    async with run_dispatcher(ports):
         run = await runs.start(ports, ADA, RunRequest("w"))
         await write(ports, run=run.id)
         post = await receiver.next()
@@ -73,17 +73,17 @@ async def test_a_webhook_receives_its_events_signed_and_without_content(
     }
     assert post.payload["timestamp"].endswith("Z")
     assert b"secret text" not in post.body
-    assert receiver.letters.empty()
-    [(delivery, attempts)] = await settled(ports, created, 1)
+    assert receiver.requests.empty()
+    [(delivery, attempts)] = await wait_for_deliveries(ports, created, 1)
     assert (delivery.state, delivery.attempts, attempts) == (DeliveryState.DELIVERED, 1, [OK])
 
 
 async def test_webhooks_receive_events_of_their_own_tenant_only(ports: Ports) -> None:
-    receiver = Mailbox()
+    receiver = FakeWebhookSender()
     ports = replace(ports, webhook_sender=receiver)
     for actor in (ADA, STRANGER):
         await webhooks.create(ports, actor, f"https://{actor.tenant}.example", ["*"])
-    async with dispatching(ports):
+    async with run_dispatcher(ports):
         await write(ports, "acme.md")
         await write(ports, "globex.md", STRANGER)
         posts = [await receiver.next(), await receiver.next()]
@@ -95,49 +95,49 @@ async def test_webhooks_receive_events_of_their_own_tenant_only(ports: Ports) ->
 
 
 async def test_a_first_webhook_receives_no_earlier_events(ports: Ports) -> None:
-    receiver = Mailbox()
+    receiver = FakeWebhookSender()
     ports = replace(ports, webhook_sender=receiver)
     assert await webhooks.has_no_webhooks(ports)
     for _ in range(5):
         await write(ports, "old.md")
     await webhooks.create(ports, ADA, URL, ["*"])
-    async with dispatching(ports):
+    async with run_dispatcher(ports):
         await write(ports, "new.md")
         assert (await receiver.next()).payload["data"]["path"] == "new.md"
-    assert receiver.letters.empty()
+    assert receiver.requests.empty()
 
 
 async def test_events_without_a_running_dispatcher_are_delivered_later(ports: Ports) -> None:
-    receiver = Mailbox()
+    receiver = FakeWebhookSender()
     ports = replace(ports, webhook_sender=receiver)
     created = await webhooks.create(ports, ADA, URL, ["*"])
     await enqueue_deliveries(ports)
     for number in range(600):
         await write(ports, f"{number}.md")
-    async with dispatching(ports):
-        await settled(ports, created, 600)
+    async with run_dispatcher(ports):
+        await wait_for_deliveries(ports, created, 600)
     received = {(await receiver.next()).payload["data"]["path"] for _ in range(600)}
     assert len(received) == 600
-    assert receiver.letters.empty()
+    assert receiver.requests.empty()
 
 
 async def test_several_processes_deliver_each_event_once(ports: Ports) -> None:
-    receiver = Mailbox()
+    receiver = FakeWebhookSender()
     ports = replace(ports, webhook_sender=receiver)
     created = await webhooks.create(ports, ADA, URL, ["*"])
-    async with dispatching(ports, processes=4):
+    async with run_dispatcher(ports, processes=4):
         await asyncio.gather(*(write(ports, f"{number}.md") for number in range(100)))
-        await settled(ports, created, 100)
-    posts = [receiver.letters.get_nowait() for _ in range(receiver.letters.qsize())]
+        await wait_for_deliveries(ports, created, 100)
+    posts = [receiver.requests.get_nowait() for _ in range(receiver.requests.qsize())]
     assert len(posts) == 100
     assert {post.payload["data"]["path"] for post in posts} == {f"{n}.md" for n in range(100)}
     assert len({post.payload["data"]["eventId"] for post in posts}) == 100
 
 
 async def test_a_webhook_receives_all_events_from_its_creation(ports: Ports) -> None:
-    receiver = Mailbox()
+    receiver = FakeWebhookSender()
     ports = replace(ports, webhook_sender=receiver)
-    async with dispatching(ports):
+    async with run_dispatcher(ports):
         for number in range(5):
             created = await webhooks.create(ports, ADA, f"https://{number}.example", ["*"])
             await write(ports, f"{number}.md")
@@ -146,23 +146,23 @@ async def test_a_webhook_receives_all_events_from_its_creation(ports: Ports) -> 
                 f"https://{number}.example",
                 f"{number}.md",
             )
-            await settled(ports, created, 1)
+            await wait_for_deliveries(ports, created, 1)
             await webhooks.delete(ports, ADA, created.webhook.id)
 
 
 async def test_a_failing_receiver_is_retried_with_the_same_post(ports: Ports) -> None:
     answers = iter([BROKEN, PostResult(None, "no connection could be made"), PostResult(302), OK])
 
-    async def answer(post: Letter) -> PostResult:
-        travel(ports, 2000)
+    async def answer(post: WebhookRequest) -> PostResult:
+        advance_clock(ports, 2000)
         return next(answers)
 
-    receiver = Mailbox(answer)
+    receiver = FakeWebhookSender(answer)
     ports = replace(ports, webhook_sender=receiver)
     created = await webhooks.create(ports, ADA, URL, ["*"])
-    async with dispatching(ports):
+    async with run_dispatcher(ports):
         await write(ports)
-        [(delivery, attempts)] = await settled(ports, created, 1)
+        [(delivery, attempts)] = await wait_for_deliveries(ports, created, 1)
     posts = [await receiver.next() for _ in range(4)]
     assert len({(post.id, post.body) for post in posts}) == 1
     assert len({post.headers["webhook-timestamp"] for post in posts}) == 4
@@ -177,30 +177,30 @@ async def test_a_receiver_that_never_recovers_fails_and_can_be_replayed(
 ) -> None:
     works = asyncio.Event()
 
-    async def answer(post: Letter) -> PostResult:
+    async def answer(post: WebhookRequest) -> PostResult:
         return OK if works.is_set() else BROKEN
 
-    ports = replace(ports, webhook_sender=Mailbox(answer))
+    ports = replace(ports, webhook_sender=FakeWebhookSender(answer))
     created = await webhooks.create(ports, ADA, URL, ["*"])
-    async with dispatching(ports, backoff=(0, 0)):
+    async with run_dispatcher(ports, backoff=(0, 0)):
         await write(ports)
-        [(failed, attempts)] = await settled(ports, created, 1)
+        [(failed, attempts)] = await wait_for_deliveries(ports, created, 1)
         assert (failed.state, failed.attempts, attempts) == (DeliveryState.FAILED, 3, [BROKEN] * 3)
         works.set()
         await webhooks.replay(ports, ADA, created.webhook.id, failed.id)
-        [(delivered, attempts)] = await settled(ports, created, 1)
+        [(delivered, attempts)] = await wait_for_deliveries(ports, created, 1)
     assert (delivered.state, delivered.attempts) == (DeliveryState.DELIVERED, 1)
     assert attempts == [BROKEN, BROKEN, BROKEN, OK]
 
 
 async def test_a_failed_attempt_is_retried_after_its_backoff(ports: Ports) -> None:
-    async def answer(post: Letter) -> PostResult:
+    async def answer(post: WebhookRequest) -> PostResult:
         return BROKEN
 
-    receiver = Mailbox(answer)
+    receiver = FakeWebhookSender(answer)
     ports = replace(ports, webhook_sender=receiver)
     created = await webhooks.create(ports, ADA, URL, ["*"])
-    async with dispatching(ports, backoff=(3600,)):
+    async with run_dispatcher(ports, backoff=(3600,)):
         await write(ports)
         await receiver.next()
         async with asyncio.timeout(30):
@@ -213,8 +213,8 @@ async def test_a_failed_attempt_is_retried_after_its_backoff(ports: Ports) -> No
                 await ports.events.wait_for_new(0.01)
         assert waiting.state is DeliveryState.PENDING
         assert waiting.due_at == pytest.approx(ports.clock.now() + 3_600_000, abs=10_000)
-        assert receiver.letters.empty()
-        travel(ports, 3_601_000)
+        assert receiver.requests.empty()
+        advance_clock(ports, 3_601_000)
         await receiver.next()
 
 
@@ -222,7 +222,7 @@ async def test_a_failed_attempt_is_retried_after_its_backoff(ports: Ports) -> No
 async def test_a_delivery_to_a_removed_webhook_fails_with_the_reason(
     ports: Ports, change: str
 ) -> None:
-    receiver = Mailbox()
+    receiver = FakeWebhookSender()
     ports = replace(ports, webhook_sender=receiver)
     created = await webhooks.create(ports, ADA, URL, ["*"])
     await enqueue_deliveries(ports)
@@ -235,7 +235,7 @@ async def test_a_delivery_to_a_removed_webhook_fails_with_the_reason(
     else:
         await webhooks.update(ports, ADA, id, WebhookPatch(active=False))
         await write(ports, "not even written down.md")
-    async with dispatching(ports):
+    async with run_dispatcher(ports):
         async with asyncio.timeout(30):
             while True:
                 listed = await ports.deliveries.list("acme", id)
@@ -247,21 +247,21 @@ async def test_a_delivery_to_a_removed_webhook_fails_with_the_reason(
         waiting, state=DeliveryState.FAILED, attempts=1, due_at=failed.due_at
     )
     assert attempt.result == PostResult(None, f"the webhook was {change}")
-    assert receiver.letters.empty()
+    assert receiver.requests.empty()
 
 
 async def test_a_webhook_secret_that_cannot_be_opened_is_a_failed_delivery(ports: Ports) -> None:
-    receiver = Mailbox()
+    receiver = FakeWebhookSender()
     created = await webhooks.create(ports, ADA, URL, ["*"])
     other_vault = replace(
         ports, webhook_sender=receiver, vault=AesGcmVault(b"another key of thirty-two bytes!")
     )
-    async with dispatching(other_vault, backoff=()):
+    async with run_dispatcher(other_vault, backoff=()):
         await write(ports)
-        [(failed, [posted])] = await settled(ports, created, 1)
+        [(failed, [posted])] = await wait_for_deliveries(ports, created, 1)
     assert failed.state is DeliveryState.FAILED
     assert "cannot be opened" in posted.problem
-    assert receiver.letters.empty()
+    assert receiver.requests.empty()
 
 
 async def test_posts_are_limited_in_number_and_a_slow_one_delays_no_other(
@@ -270,7 +270,7 @@ async def test_posts_are_limited_in_number_and_a_slow_one_delays_no_other(
     slow, gate, open_posts = asyncio.Event(), asyncio.Event(), 0
     max_open = 0
 
-    async def answer(post: Letter) -> PostResult:
+    async def answer(post: WebhookRequest) -> PostResult:
         nonlocal open_posts, max_open
         open_posts += 1
         max_open = max(max_open, open_posts)
@@ -278,18 +278,18 @@ async def test_posts_are_limited_in_number_and_a_slow_one_delays_no_other(
         open_posts -= 1
         return OK
 
-    receiver = Mailbox(answer)
+    receiver = FakeWebhookSender(answer)
     ports = replace(ports, webhook_sender=receiver)
     created = await webhooks.create(ports, ADA, URL, ["*"])
-    async with dispatching(ports):
+    async with run_dispatcher(ports):
         for number in range(3 * MAX_CONCURRENT_POSTS):
             await write(ports, f"{number}.md")
         for _ in range(MAX_CONCURRENT_POSTS):
             await receiver.next()
         gate.set()
-        await settled(ports, created, 3 * MAX_CONCURRENT_POSTS - 1)
+        await wait_for_deliveries(ports, created, 3 * MAX_CONCURRENT_POSTS - 1)
         slow.set()
-        await settled(ports, created, 3 * MAX_CONCURRENT_POSTS)
+        await wait_for_deliveries(ports, created, 3 * MAX_CONCURRENT_POSTS)
     assert max_open == MAX_CONCURRENT_POSTS
 
 
@@ -299,24 +299,24 @@ async def test_a_shutdown_does_not_wait_for_a_hanging_receiver_and_another_proce
     monkeypatch.setattr(webhook_dispatch, "_SHUTDOWN_SECONDS", 0.01)
     hangs = True
 
-    async def answer(post: Letter) -> PostResult:
+    async def answer(post: WebhookRequest) -> PostResult:
         if hangs:
             await asyncio.Event().wait()
         return OK
 
-    receiver = Mailbox(answer)
+    receiver = FakeWebhookSender(answer)
     ports = replace(ports, webhook_sender=receiver)
     created = await webhooks.create(ports, ADA, URL, ["*"])
-    async with dispatching(ports):
+    async with run_dispatcher(ports):
         await write(ports)
         first = await receiver.next()
     hangs = False
-    async with dispatching(ports):
+    async with run_dispatcher(ports):
         await write(ports, "meanwhile.md")
         assert (await receiver.next()).payload["data"]["path"] == "meanwhile.md"
-        travel(ports, LEASE_MS + 1000)
+        advance_clock(ports, LEASE_MS + 1000)
         again = await receiver.next()
-        await settled(ports, created, 2)
+        await wait_for_deliveries(ports, created, 2)
     assert (again.id, again.body) == (first.id, first.body)
 
 
@@ -340,7 +340,7 @@ async def test_an_outage_of_the_store_delays_deliveries_and_loses_none(
     ports: Ports, port: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webhook_dispatch, "_RETRY_SECONDS", 0.01)
-    receiver = Mailbox()
+    receiver = FakeWebhookSender()
     created = await webhooks.create(ports, ADA, URL, ["*"])
     await enqueue_deliveries(ports)
     flaky = FlakyPort(getattr(ports, port))
@@ -352,7 +352,7 @@ async def test_an_outage_of_the_store_delays_deliveries_and_loses_none(
     await flaky.failed.wait()
     flaky.unavailable = False
     assert (await receiver.next()).payload["data"]["path"] == "a.md"
-    await settled(ports, created, 1)
+    await wait_for_deliveries(ports, created, 1)
     stop.set()
     async with asyncio.timeout(30):
         await work
@@ -364,7 +364,7 @@ async def test_an_idle_dispatcher_stops_promptly(
     monkeypatch.setattr(webhook_dispatch, "_POLL_SECONDS", 1000.0)
     before = asyncio.all_tasks()
     loop = asyncio.get_running_loop()
-    async with dispatching(ports, processes=3):
+    async with run_dispatcher(ports, processes=3):
         for _ in range(100):  # until they have started and are idle
             await asyncio.sleep(0)
         began = loop.time()

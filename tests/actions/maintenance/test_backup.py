@@ -17,15 +17,15 @@ from tests.support.empty_stores import (
     SOUL,
     TEMPLATE,
     Stores,
+    check_findings,
     content,
     fill,
     fill_file,
+    put_text,
+    read_view,
     restore,
     rows_of,
-    say,
-    shown,
-    take,
-    told,
+    take_backup,
 )
 
 from carrel.actions.maintenance import backup as maintenance_backup
@@ -48,7 +48,7 @@ async def test_a_backup_without_session_tables_can_be_restored(
 ) -> None:
     async with stores.open("sqlite", objects=False) as first:
         await fill(first, talks=False)
-        expected = await shown(first)
+        expected = await read_view(first)
         with file.open("w+b") as opened, closing(ArchiveWriter(opened)) as archive:
             async with first.store.maintenance.snapshot() as snapshot:
                 for table in [table for table in TABLES if table not in OPTIONAL_TABLES]:
@@ -56,7 +56,7 @@ async def test_a_backup_without_session_tables_can_be_restored(
             archive.finish(VERSION, NOW, await first.store.maintenance.migrations(), None)
     async with stores.open(target, objects=False) as second:
         assert await restore(second, file) == []
-        assert await shown(second) == expected
+        assert await read_view(second) == expected
 
 
 @pytest.mark.parametrize("target", KINDS)
@@ -66,8 +66,8 @@ async def test_a_restored_store_equals_the_original(
 ) -> None:
     async with stores.open(source) as first:
         await fill(first)
-        backup = await take(first, file)
-        rows, expected = await rows_of(first), await shown(first)
+        backup = await take_backup(first, file)
+        rows, expected = await rows_of(first), await read_view(first)
     async with stores.open(target) as second:
         assert await restore(second, file) == []
 
@@ -76,7 +76,7 @@ async def test_a_restored_store_equals_the_original(
         assert {t: r for t, r in restored.items() if t not in recomputed} == {
             t: r for t, r in rows.items() if t not in recomputed
         }
-        assert await shown(second) == expected
+        assert await read_view(second) == expected
     assert backup.manifest.tables["version"].rows == len(rows["version"])
     assert backup.manifest.objects == 3
     assert backup.size == len(content(file))
@@ -90,22 +90,22 @@ async def test_a_restored_store_continues_its_versions_and_events(
     async with stores.open(source) as first:
         await fill(first)
         [before] = await first.store.trees.read([AGENT])
-        await take(first, file)
+        await take_backup(first, file)
     async with stores.open(target) as second:
         await restore(second, file)
         cursor = await second.store.events.latest_cursor()
 
-        head = await say(second, "after")
-        await say(second, "z" * 100_000, path=Path("new.txt"))
-        await say(second, "elsewhere", scope=TEMPLATE, path=Path("new.md"))
+        head = await put_text(second, "after")
+        await put_text(second, "z" * 100_000, path=Path("new.txt"))
+        await put_text(second, "elsewhere", scope=TEMPLATE, path=Path("new.md"))
 
         assert head.version == before.version(SOUL) + 1
         assert head.revision == before.revision + 1
         events = await second.store.events.read_after(cursor)
         assert [event.payload["path"] for event in events] == ["SOUL.md", "new.txt", "new.md"]
-        assert await told(second) == []
+        assert await check_findings(second) == []
         again = file.with_name("again.zip")
-        await take(second, again)
+        await take_backup(second, again)
     async with stores.open(source) as third:
         assert await restore(third, again) == []
 
@@ -116,11 +116,11 @@ async def test_without_a_blob_store_large_content_is_restored_into_rows(
 ) -> None:
     async with stores.open("sqlite") as first:
         await fill(first)
-        expected = await shown(first)
-        await take(first, file)
+        expected = await read_view(first)
+        await take_backup(first, file)
     async with stores.open(target, objects=False) as second:
         assert await restore(second, file) == []
-        assert await shown(second) == expected
+        assert await read_view(second) == expected
         assert all(row[4] is not None for row in (await rows_of(second))["content"])
 
 
@@ -138,7 +138,7 @@ async def test_a_backup_taken_during_writes_is_of_one_moment(
             while not stop.is_set():
                 text = f"{done[number] + 1} " + "x" * (70_000 if done[number] % 5 == 0 else 10)
                 for name in ("left", "right"):
-                    await say(first, text, path=Path(f"{name}/{number}.md"), max_versions=100)
+                    await put_text(first, text, path=Path(f"{name}/{number}.md"), max_versions=100)
                 done[number] += 1
                 if min(done) >= 3:
                     warm.set()
@@ -146,10 +146,10 @@ async def test_a_backup_taken_during_writes_is_of_one_moment(
         writers = [asyncio.create_task(write(number)) for number in range(8)]
         await warm.wait()
         before = list(done)
-        await take(first, file)
+        await take_backup(first, file)
         stop.set()
         await asyncio.gather(*writers)
-        assert await told(first) == []
+        assert await check_findings(first) == []
     async with stores.open("sqlite") as second:
         assert await restore(second, file) == []
         [tree] = await second.store.trees.read([AGENT])
@@ -167,8 +167,8 @@ async def test_a_backup_taken_during_writes_is_of_one_moment(
 async def test_backups_of_an_unchanged_store_are_identical(stores: Stores, file: File) -> None:
     async with stores.open("sqlite") as first:
         await fill(first)
-        await take(first, file)
-        await take(first, file.with_name("again.zip"))
+        await take_backup(first, file)
+        await take_backup(first, file.with_name("again.zip"))
 
     assert content(file) == content(file.with_name("again.zip"))
 
@@ -176,7 +176,7 @@ async def test_backups_of_an_unchanged_store_are_identical(stores: Stores, file:
 async def test_the_manifest_states_the_origin_of_a_backup(stores: Stores, file: File) -> None:
     async with stores.open("sqlite") as first:
         await fill(first)
-        await take(first, file, vault_key="0123456789abcdef")
+        await take_backup(first, file, vault_key="0123456789abcdef")
         steps = await first.store.maintenance.migrations()
 
     manifest = await maintenance_backup.verify(file)
@@ -192,7 +192,7 @@ async def test_a_backup_is_readable_by_its_owner_only_and_leaves_no_other_file(
     directory = tmp_path / "backups"
     directory.mkdir()
     async with stores.open("sqlite") as first:
-        await take(first, directory / "backup.zip")
+        await take_backup(first, directory / "backup.zip")
 
     assert [entry.name for entry in directory.iterdir()] == ["backup.zip"]
     assert (directory / "backup.zip").stat().st_mode & 0o077 == 0
@@ -204,7 +204,7 @@ async def test_an_existing_file_is_never_overwritten(stores: Stores, file: File)
     async with stores.open("sqlite") as first:
         await fill(first)
         with pytest.raises(Conflict, match=r"backup\.zip"):
-            await take(first, file, on_progress=lambda step, *_: started.append(step))
+            await take_backup(first, file, on_progress=lambda step, *_: started.append(step))
 
     assert content(file) == b"mine"
     assert started == []
@@ -216,7 +216,7 @@ async def test_a_file_created_during_the_backup_is_not_overwritten(
     async with stores.open("sqlite") as first:
         await fill(first)
         with pytest.raises(Conflict, match=r"backup\.zip"):
-            await take(first, file, on_progress=lambda *_: fill_file(file, b"mine"))
+            await take_backup(first, file, on_progress=lambda *_: fill_file(file, b"mine"))
 
     assert content(file) == b"mine"
 
@@ -234,9 +234,9 @@ async def test_ids_continue_after_a_load_without_counters(stores: Stores, target
 
     async with stores.open(target, first.objects or False) as second:
         await second.store.maintenance.load(rows_without_counters())
-        await say(second, "after")
+        await put_text(second, "after")
 
-        assert not [text for text in await told(second) if "counter records" not in text]
+        assert not [text for text in await check_findings(second) if "counter records" not in text]
 
 
 @pytest.mark.parametrize("target", KINDS)
@@ -245,9 +245,9 @@ async def test_a_backup_is_restored_only_into_an_empty_store(
 ) -> None:
     async with stores.open("sqlite") as first:
         await fill(first)
-        await take(first, file)
+        await take_backup(first, file)
     async with stores.open(target) as second:
-        await say(second, "mine")
+        await put_text(second, "mine")
         before = await rows_of(second)
 
         with pytest.raises(Conflict, match="not empty"):
@@ -282,13 +282,13 @@ async def test_a_failed_restore_leaves_the_store_empty(
 ) -> None:
     async with stores.open("sqlite") as first:
         await fill(first)
-        await take(first, file)
+        await take_backup(first, file)
     objects = FullDiskBlobStore(tmp_path / "full")
     async with stores.open("sqlite", objects) as second:
         with pytest.raises(OSError, match="no space"):
             await restore(second, file)
         assert not any((await rows_of(second)).values())
-        assert await told(second, grace=NOW) == []
+        assert await check_findings(second, grace=NOW) == []
 
         objects.remaining = 9
         assert await restore(second, file) == []
@@ -311,8 +311,8 @@ async def test_a_failed_load_leaves_the_store_empty(
 
 async def test_binary_content_is_encoded_in_a_table(stores: Stores, file: File) -> None:
     async with stores.open("sqlite") as first:
-        await say(first, "\x00é")
-        await take(first, file)
+        await put_text(first, "\x00é")
+        await take_backup(first, file)
 
     with zipfile.ZipFile(file) as opened:
         [row] = map(json.loads, opened.read("content.jsonl").splitlines())

@@ -12,15 +12,15 @@ from pathlib import Path as File
 import pytest
 from tests.support.empty_stores import (
     LARGE,
-    Shelter,
+    OpenedStore,
     Stores,
     content,
     fill,
     fill_file,
+    put_text,
     restore,
     rows_of,
-    say,
-    take,
+    take_backup,
 )
 
 from carrel.actions.maintenance import backup
@@ -155,7 +155,7 @@ async def test_a_damaged_backup_is_refused_naming_the_member(
     change, error, message = DAMAGES[damage]
     async with stores.open("sqlite") as first:
         await fill(first)
-        await take(first, file)
+        await take_backup(first, file)
     rewrite(file, change)
 
     async with stores.open("sqlite") as second:
@@ -187,7 +187,7 @@ async def test_an_inconsistent_backup_with_correct_hashes_is_refused(
 ) -> None:
     async with stores.open("sqlite") as first:
         await fill(first)
-        await take(first, file)
+        await take_backup(first, file)
     rewrite(file, change, fix_hashes=True)
 
     with pytest.raises(CorruptContent, match=f"the backup is inconsistent: .*{text}"):
@@ -199,7 +199,7 @@ async def test_an_inconsistent_backup_with_correct_hashes_is_refused(
 async def test_a_truncated_backup_is_refused(stores: Stores, file: File) -> None:
     async with stores.open("sqlite") as first:
         await fill(first)
-        await take(first, file)
+        await take_backup(first, file)
     complete = content(file)
 
     for length in [0, 1, 100, len(complete) // 2, len(complete) - 30, len(complete) - 1]:
@@ -211,9 +211,9 @@ async def test_a_truncated_backup_is_refused(stores: Stores, file: File) -> None
 async def test_a_backup_with_any_byte_changed_is_refused(stores: Stores, file: File) -> None:
     """Including bytes without meaning, such as the times of zip members."""
     async with stores.open("sqlite") as first:
-        await say(first, "text")
-        await say(first, "x" * 70_000, path=LARGE)
-        await take(first, file)
+        await put_text(first, "text")
+        await put_text(first, "x" * 70_000, path=LARGE)
+        await take_backup(first, file)
     original, rng = content(file), random.Random(7)
 
     for position in rng.sample(range(len(original)), 500):
@@ -244,26 +244,26 @@ async def test_a_damaged_store_gives_no_backup_and_names_the_damage(
     directory.mkdir()
     lost, other = digest(b"1" * 100_000), digest(b"2" * 100_000)
 
-    async def attempt(damage: Callable[[Shelter], Awaitable[object]], message: str) -> None:
+    async def attempt(damage: Callable[[OpenedStore], Awaitable[object]], message: str) -> None:
         async with stores.open("sqlite") as first:
             await fill(first)
             await damage(first)
             with pytest.raises(CorruptContent, match=message):
-                await take(first, directory / "backup.zip")
+                await take_backup(first, directory / "backup.zip")
         assert list(directory.iterdir()) == []
 
-    async def delete_blob(backend: Shelter) -> None:
+    async def delete_blob(backend: OpenedStore) -> None:
         assert backend.objects
         await backend.objects.discard([lost])
         await backend.objects.delete([lost])
 
-    async def replace_blob(backend: Shelter) -> None:
+    async def replace_blob(backend: OpenedStore) -> None:
         assert backend.objects
         await backend.objects.discard([other])
         await backend.objects.delete([other])
         await backend.objects.put(other, b"3" * 100_000)
 
-    async def delete_version(backend: Shelter) -> None:
+    async def delete_version(backend: OpenedStore) -> None:
         sql = "DELETE FROM version WHERE path = 'SOUL.md' AND version = 2"
         await backend.store.writer.submit(lambda db, _: db.execute(sql))
 

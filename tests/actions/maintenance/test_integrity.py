@@ -19,17 +19,17 @@ from tests.support.empty_stores import (
     LARGE,
     NOW,
     SOUL,
-    Shelter,
+    OpenedStore,
     Stores,
+    check_findings,
     commit,
     fill,
     keep_only,
+    put_text,
     rows_of,
-    say,
-    told,
 )
 from tests.support.services.files import fresh
-from tests.support.tenants import founded
+from tests.support.tenants import create_tenant
 
 from carrel.actions.accounts import secrets, vault_check
 from carrel.actions.maintenance.integrity import check_secrets, collect, merge_by_key
@@ -96,12 +96,12 @@ def objects(clock: Clock, tmp_path: File) -> ClockedBlobStore:
 @pytest.fixture(params=["sqlite", "postgres"])
 async def backend(
     request: pytest.FixtureRequest, stores: Stores, objects: ClockedBlobStore
-) -> AsyncIterator[Shelter]:
+) -> AsyncIterator[OpenedStore]:
     async with stores.open(request.param, objects) as opened:
         yield opened
 
 
-async def run_collect(backend: Shelter, now: int) -> dict[str, int]:
+async def run_collect(backend: OpenedStore, now: int) -> dict[str, int]:
     """The non-zero counts of a collection."""
     counts = await collect(
         backend.store.maintenance,
@@ -113,23 +113,23 @@ async def run_collect(backend: Shelter, now: int) -> dict[str, int]:
     return {kind: count for kind, count in counts.items() if count}
 
 
-async def test_a_filled_store_is_clean(backend: Shelter) -> None:
+async def test_a_filled_store_is_clean(backend: OpenedStore) -> None:
     await fill(backend)
 
-    assert await told(backend) == []
+    assert await check_findings(backend) == []
 
 
 async def test_missing_and_changed_large_blobs_are_reported(
-    backend: Shelter, objects: ClockedBlobStore
+    backend: OpenedStore, objects: ClockedBlobStore
 ) -> None:
     for path, text in (("a.txt", "a" * 100_000), ("b.txt", "b" * 100_000)):
-        await say(backend, text, Path(path))
+        await put_text(backend, text, Path(path))
     missing, changed = digest(b"a" * 100_000), digest(b"b" * 100_000)
     await objects.discard([missing, changed])
     await objects.delete([missing, changed])
     await objects.put(changed, b"c" * 100_000)
 
-    assert sorted(await told(backend)) == sorted(
+    assert sorted(await check_findings(backend)) == sorted(
         [
             f"error: object {missing}: its content is missing",
             f"error: object {changed}: its content does not match its digest",
@@ -138,38 +138,39 @@ async def test_missing_and_changed_large_blobs_are_reported(
 
 
 async def test_unreferenced_large_blobs_are_a_warning_after_the_grace_period(
-    backend: Shelter, objects: ClockedBlobStore
+    backend: OpenedStore, objects: ClockedBlobStore
 ) -> None:
     await objects.put(NAME, BODY)
 
-    assert await told(backend, now=NOW + HOUR) == []
-    assert await told(backend, now=NOW + HOUR + 1) == [
+    assert await check_findings(backend, now=NOW + HOUR) == []
+    assert await check_findings(backend, now=NOW + HOUR + 1) == [
         f"warning: objects: 1 are unreferenced, {len(BODY)} bytes in total; carrel gc deletes them"
     ]
 
 
 async def test_a_collection_removes_unreferenced_content_and_the_check_is_clean(
-    backend: Shelter,
+    backend: OpenedStore,
 ) -> None:
     await keep_only(backend, 1)
     for n in range(3):
-        await say(backend, f"text {n}", max_versions=1)
+        await put_text(backend, f"text {n}", max_versions=1)
     later = NOW + 2 * HOUR
     assert any(
-        "content: 2 rows are unreferenced" in text for text in await told(backend, now=later)
+        "content: 2 rows are unreferenced" in text
+        for text in await check_findings(backend, now=later)
     )
 
     assert await run_collect(backend, later) == {"contents": 2}
 
-    assert await told(backend, now=later) == []
+    assert await check_findings(backend, now=later) == []
     assert [row[2] for row in (await rows_of(backend))["version"]] == [3]
 
 
 async def test_large_blobs_are_discarded_first_and_deleted_later(
-    backend: Shelter, objects: ClockedBlobStore, clock: Clock
+    backend: OpenedStore, objects: ClockedBlobStore, clock: Clock
 ) -> None:
     await objects.put(NAME, BODY)
-    await say(backend, "b" * 100_000, LARGE)
+    await put_text(backend, "b" * 100_000, LARGE)
 
     assert await run_collect(backend, NOW + HOUR) == {}
     clock.time = NOW + HOUR + 1
@@ -178,11 +179,11 @@ async def test_large_blobs_are_discarded_first_and_deleted_later(
     assert await run_collect(backend, clock.time + HOUR) == {}
     assert await run_collect(backend, clock.time + HOUR + 1) == {"objects": 1}
     assert await objects.get(NAME) is None
-    assert await told(backend, now=clock.time) == []
+    assert await check_findings(backend, now=clock.time) == []
 
 
 async def test_a_commit_of_a_blob_discarded_at_the_same_time_can_be_read(
-    backend: Shelter, objects: ClockedBlobStore, clock: Clock
+    backend: OpenedStore, objects: ClockedBlobStore, clock: Clock
 ) -> None:
     await objects.put(NAME, BODY)
     clock.time = NOW + 2 * HOUR
@@ -193,7 +194,7 @@ async def test_a_commit_of_a_blob_discarded_at_the_same_time_can_be_read(
     await commit(backend, Write(AGENT, LARGE, Entry(blob)), at=clock.time)
 
     assert await backend.store.blobs.get([blob]) == {NAME: BODY}
-    assert await told(backend, now=clock.time) == []
+    assert await check_findings(backend, now=clock.time) == []
     clock.time += 2 * HOUR
     assert await run_collect(backend, clock.time) == {"restored": 1}
     assert [name async for name, _, _ in objects.list_blobs()] == [NAME]
@@ -202,10 +203,10 @@ async def test_a_commit_of_a_blob_discarded_at_the_same_time_can_be_read(
 
 
 async def test_a_blob_in_an_open_snapshot_is_readable_after_a_collection(
-    backend: Shelter, objects: ClockedBlobStore, clock: Clock
+    backend: OpenedStore, objects: ClockedBlobStore, clock: Clock
 ) -> None:
-    await say(backend, BODY.decode(), LARGE, max_versions=1)
-    await say(backend, "small", LARGE, max_versions=1)
+    await put_text(backend, BODY.decode(), LARGE, max_versions=1)
+    await put_text(backend, "small", LARGE, max_versions=1)
     async with backend.store.maintenance.snapshot():
         clock.time = NOW + 2 * HOUR
         assert await run_collect(backend, clock.time) == {"contents": 1, "discarded": 1}
@@ -219,7 +220,7 @@ async def test_a_secret_that_the_vault_key_does_not_open_is_reported(ports: Port
         await check_secrets(replace(ports, vault=AesGcmVault(key)), findings)
         return [f"{finding.subject}: {finding.text}" for finding in findings.items]
 
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await secrets.put(ports, owner, "sec_1", "open sesame")
     assert await problems(bytes(32)) == []
     assert await problems(b"x" * 32) == [
@@ -272,12 +273,14 @@ def test_content_committed_within_its_grace_period_is_always_readable(
         with TemporaryDirectory() as directory:
             objects = ClockedBlobStore(File(directory) / "objects", clock)
             async with open_store(fresh(File(directory) / "carrel.db"), objects=objects) as store:
-                await _apply_steps(Shelter(store, objects), clock, steps)
+                await _apply_steps(OpenedStore(store, objects), clock, steps)
 
     asyncio.run(run())
 
 
-async def _apply_steps(backend: Shelter, clock: Clock, steps: Sequence[tuple[str, int]]) -> None:
+async def _apply_steps(
+    backend: OpenedStore, clock: Clock, steps: Sequence[tuple[str, int]]
+) -> None:
     put: dict[int, tuple[Any, int]] = {}
     for action, number in steps:
         body = f"{number}" * 70_000
@@ -290,7 +293,7 @@ async def _apply_steps(backend: Shelter, clock: Clock, steps: Sequence[tuple[str
                 write = Write(AGENT, Path(f"{number}.txt"), Entry(blob))
                 await commit(backend, write, at=clock.time, max_versions=1)
         elif action == "drop":
-            await say(backend, None, Path(f"{number}.txt"), at=clock.time, max_versions=1)
+            await put_text(backend, None, Path(f"{number}.txt"), at=clock.time, max_versions=1)
         elif action == "gc":
             await run_collect(backend, clock.time)
         elif action == "wait":
@@ -300,7 +303,9 @@ async def _apply_steps(backend: Shelter, clock: Clock, steps: Sequence[tuple[str
         assert set(await backend.store.blobs.get(blobs)) == {blob.digest for blob in blobs}
 
 
-async def test_a_collection_keeps_the_newest_versions_and_those_of_runs(backend: Shelter) -> None:
+async def test_a_collection_keeps_the_newest_versions_and_those_of_runs(
+    backend: OpenedStore,
+) -> None:
     await fill(backend)
     before = await rows_of(backend)
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from tests.support.stores import open_ports
-from tests.support.tool_fixture import Workshop, workshop
-from tests.support.unsandboxed_provider import KeepingRunner
+from tests.support.tool_fixture import ToolTenant, create_tool_tenant
+from tests.support.unsandboxed_provider import PersistentUnsandboxedProvider
 
 from carrel.actions.approvals import transitions
 from carrel.actions.sandbox import jobs
@@ -30,15 +30,15 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def fixture(tmp_path: File) -> AsyncIterator[Workshop]:
+async def fixture(tmp_path: File) -> AsyncIterator[ToolTenant]:
     async with open_ports(tmp_path) as opened:
-        runner = KeepingRunner()
-        yield await workshop(opened, runner=runner, persistent=True)
+        runner = PersistentUnsandboxedProvider()
+        yield await create_tool_tenant(opened, runner=runner, persistent=True)
         await runner.close()
 
 
 async def store_approval(
-    fixture: Workshop, id: str, status: ApprovalStatus, ended: int | None
+    fixture: ToolTenant, id: str, status: ApprovalStatus, ended: int | None
 ) -> None:
     approval = Approval(
         id=id,
@@ -60,13 +60,13 @@ async def store_approval(
     assert isinstance(outcome, Applied)
 
 
-async def ids(fixture: Workshop, record_type: RecordType) -> set[str]:
+async def ids(fixture: ToolTenant, record_type: RecordType) -> set[str]:
     return {
         record.id for record in await fixture.ports.records.list(fixture.owner.tenant, record_type)
     }
 
 
-async def test_approvals_closed_long_ago_are_deleted(fixture: Workshop) -> None:
+async def test_approvals_closed_long_ago_are_deleted(fixture: ToolTenant) -> None:
     closed = (
         ApprovalStatus.FINISHED,
         ApprovalStatus.DENIED,
@@ -92,14 +92,14 @@ async def test_approvals_closed_long_ago_are_deleted(fixture: Workshop) -> None:
     )  # its unique keys are free again
 
 
-async def test_old_jobs_are_deleted_once_they_have_ended(fixture: Workshop) -> None:
+async def test_old_jobs_are_deleted_once_they_have_ended(fixture: ToolTenant) -> None:
     async def start_job(command: str) -> str:
         response: Any = await fixture.call("bash", command=command, background=True)
         return str(response).rpartition(" ")[2]
 
     done, running = await start_job("true"), await start_job("exec sleep 600")
     runner = fixture.runner
-    assert isinstance(runner, KeepingRunner)
+    assert isinstance(runner, PersistentUnsandboxedProvider)
     await next(process for (_, id), process in runner.processes.items() if id == done).wait()
     assert await jobs.delete_ended(fixture.ports, OLD) == 0
     assert await jobs.delete_ended(fixture.ports, fixture.ports.clock.now() + 1) == 1

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.support.memory_agents import Mind, mind
+from tests.support.memory_agents import MemoryAgent, create_memory_agent
 
 from carrel.actions.memory import dreams
 from carrel.core.memory.memory import memory_change, new_memory
@@ -42,9 +42,9 @@ def count_calls(ports: Ports) -> tuple[Ports, list[str]]:
     return replace(ports, **replaced), counts
 
 
-async def fill(marco: Mind, memories: int, recalls_per_memory: int) -> None:
+async def fill(marco: MemoryAgent, memories: int, recalls_per_memory: int) -> None:
     """Store memories, each with a number of recalls."""
-    agent, tenant, now = marco.office.agent.id, marco.owner.tenant, marco.ports.clock.now()
+    agent, tenant, now = marco.tenant.agent.id, marco.owner.tenant, marco.ports.clock.now()
     all_memories = [
         new_memory(f"mem_{n:06}", agent, f"fact {n} x", Audience.MAIN, now) for n in range(memories)
     ]
@@ -62,7 +62,7 @@ async def fill(marco: Mind, memories: int, recalls_per_memory: int) -> None:
 
 @pytest.mark.parametrize("ports", ["sqlite"], indirect=True)
 async def test_the_number_of_queries_is_bounded(ports: Ports) -> None:
-    marco = await mind(ports)
+    marco = await create_memory_agent(ports)
     await fill(marco, 3, 4)
     few_ports, counts = count_calls(ports)
     await dreams.sweep(few_ports, marco.owner, "marco", dry_run=True)
@@ -77,9 +77,9 @@ async def test_the_number_of_queries_is_bounded(ports: Ports) -> None:
     assert len(counts) <= base_count + 4 + 8, counts
 
 
-async def fill_more(marco: Mind) -> None:
-    agent, tenant = marco.office.agent.id, marco.owner.tenant
+async def fill_more(marco: MemoryAgent) -> None:
+    agent, tenant = marco.tenant.agent.id, marco.owner.tenant
     await marco.ports.recalls.prune(tenant, agent, 2**62)
     for n in range(3):
-        await marco.forgets(f"mem_{n:06}")
+        await marco.forget(f"mem_{n:06}")
     await fill(marco, 2_500, 4)

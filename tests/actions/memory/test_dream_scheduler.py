@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.memory_agents import DAY, Mind, mind
+from tests.support.memory_agents import DAY, MemoryAgent, create_memory_agent
 
 from carrel.actions.agents import agents
 from carrel.actions.memory.dream_scheduler import DreamRun, run_due_dreams
@@ -19,58 +19,58 @@ HOUR = 3_600_000
 
 
 @pytest.fixture
-async def marco(ports: Ports) -> Mind:
-    return await mind(ports)
+async def marco(ports: Ports) -> MemoryAgent:
+    return await create_memory_agent(ports)
 
 
 async def run_dreams(ports: Ports) -> list[DreamRun]:
     return [run async for run in run_due_dreams(ports)]
 
 
-async def test_only_agents_with_dreaming_enabled_dream(marco: Mind) -> None:
-    polo = await marco.office.hire("polo", "Polo")
+async def test_only_agents_with_dreaming_enabled_dream(marco: MemoryAgent) -> None:
+    polo = await marco.tenant.create_agent("polo", "Polo")
     assert await run_dreams(marco.ports) == []
     await agents.patch(
         marco.ports, marco.owner, "polo", {"config": {"dreaming": {"enabled": True}}}
     )
     assert [run.agent for run in await run_dreams(marco.ports)] == [polo.id]
     await agents.patch(marco.ports, marco.owner, "polo", {"config": {}})
-    marco.sleeps()
+    marco.advance()
     assert await run_dreams(marco.ports) == []
 
 
-async def test_dreams_keep_the_configured_interval(marco: Mind) -> None:
+async def test_dreams_keep_the_configured_interval(marco: MemoryAgent) -> None:
     await marco.set(enabled=True, intervalSecs=3600)
-    await marco.learned("Ada likes tea")
+    await marco.learn("Ada likes tea")
     [first] = await run_dreams(marco.ports)
     assert (first.promoted, first.problem) == (1, None)
     assert await run_dreams(marco.ports) == []
-    marco.sleeps(HOUR - 60_000)
+    marco.advance(HOUR - 60_000)
     assert await run_dreams(marco.ports) == []
-    marco.sleeps(61_000)
+    marco.advance(61_000)
     assert len(await run_dreams(marco.ports)) == 1
 
 
-async def test_a_manual_dream_counts_for_the_interval(marco: Mind) -> None:
+async def test_a_manual_dream_counts_for_the_interval(marco: MemoryAgent) -> None:
     await marco.set(enabled=True)
     await marco.dreams()
     assert await run_dreams(marco.ports) == []
-    marco.sleeps(DAY)
+    marco.advance(DAY)
     assert len(await run_dreams(marco.ports)) == 1
 
 
-async def test_a_failing_agent_backs_off_and_delays_no_other(marco: Mind) -> None:
-    await marco.office.hire("polo", "Polo")
-    polo = Mind(marco.ports, marco.office, "polo")
+async def test_a_failing_agent_backs_off_and_delays_no_other(marco: MemoryAgent) -> None:
+    await marco.tenant.create_agent("polo", "Polo")
+    polo = MemoryAgent(marco.ports, marco.tenant, "polo")
     for item in (marco, polo):
         await item.set(enabled=True, intervalSecs=3600)
-    stack = await marco.office.own()
-    await marco.office.write(stack, MEMORY_PATH, b"\xff\xfe")
+    stack = await marco.tenant.agent_stack()
+    await marco.tenant.write(stack, MEMORY_PATH, b"\xff\xfe")
     dream_runs = await run_dreams(marco.ports)
     assert [item.problem is None for item in dream_runs] == [False, True]
-    marco.sleeps(HOUR + 60_000)
+    marco.advance(HOUR + 60_000)
     assert [item.agent for item in await run_dreams(marco.ports)] == [dream_runs[1].agent]
-    marco.sleeps(HOUR)
+    marco.advance(HOUR)
     assert {item.agent for item in await run_dreams(marco.ports)} == {
         item.agent for item in dream_runs
     }
@@ -78,8 +78,8 @@ async def test_a_failing_agent_backs_off_and_delays_no_other(marco: Mind) -> Non
         marco.owner.tenant, RecordType.DREAM, [dream_runs[0].agent]
     )
     assert schedule_from_record(schedule).failures == 2
-    await marco.writes("mine\n")
-    marco.sleeps(DAY)
+    await marco.write("mine\n")
+    marco.advance(DAY)
     assert all(item.problem is None for item in await run_dreams(marco.ports))
     [schedule] = await marco.ports.records.get(
         marco.owner.tenant, RecordType.DREAM, [dream_runs[0].agent]

@@ -6,8 +6,8 @@ import asyncio
 import json
 
 import pytest
-from tests.support.memory_agents import DAY, Mind, mind
-from tests.support.tenants import joined, later
+from tests.support.memory_agents import DAY, MemoryAgent, create_memory_agent
+from tests.support.tenants import add_person, start_after_yields
 
 from carrel.actions.accounts import secrets
 from carrel.actions.memory import dreams, memories
@@ -29,20 +29,20 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def marco(anywhere: Ports) -> Mind:
-    return await mind(anywhere)
+async def marco(anywhere: Ports) -> MemoryAgent:
+    return await create_memory_agent(anywhere)
 
 
-async def revision(marco: Mind) -> int:
-    own = (await marco.office.own())[0]
+async def revision(marco: MemoryAgent) -> int:
+    own = (await marco.tenant.agent_stack())[0]
     [current] = await marco.ports.trees.revisions([own])
     return current
 
 
-async def test_a_frequently_recalled_memory_is_promoted_in_one_commit(marco: Mind) -> None:
-    tea = await marco.learned("Ada likes tea")
-    rare = await marco.told("Bob likes milk")
-    await marco.recalled("milk")
+async def test_a_frequently_recalled_memory_is_promoted_in_one_commit(marco: MemoryAgent) -> None:
+    tea = await marco.learn("Ada likes tea")
+    rare = await marco.remember("Bob likes milk")
+    await marco.recall("milk")
     before = await revision(marco)
 
     report = await marco.dreams()
@@ -63,12 +63,12 @@ async def test_a_frequently_recalled_memory_is_promoted_in_one_commit(marco: Min
     assert memory_record.promoted_at == report.dream.started
 
 
-async def test_a_second_dream_promotes_nothing_twice(marco: Mind) -> None:
-    await marco.learned("Ada likes tea")
+async def test_a_second_dream_promotes_nothing_twice(marco: MemoryAgent) -> None:
+    await marco.learn("Ada likes tea")
     await marco.dreams()
     text = await marco.read()
-    marco.sleeps()
-    await marco.recalled("tea", "Ada", "likes")
+    marco.advance()
+    await marco.recall("tea", "Ada", "likes")
 
     report = await marco.dreams()
 
@@ -84,8 +84,8 @@ async def test_a_second_dream_promotes_nothing_twice(marco: Mind) -> None:
     ]
 
 
-async def test_concurrent_dreams_promote_a_memory_once(marco: Mind) -> None:
-    tea = await marco.learned("Ada likes tea")
+async def test_concurrent_dreams_promote_a_memory_once(marco: MemoryAgent) -> None:
+    tea = await marco.learn("Ada likes tea")
     reports = await asyncio.gather(*[marco.dreams() for _ in range(4)])
     promoted = [item.memory for report in reports for item in report.dream.promoted]
     assert promoted == [tea.id]
@@ -93,8 +93,8 @@ async def test_concurrent_dreams_promote_a_memory_once(marco: Mind) -> None:
     assert text and text.count("Ada likes tea") == 1
 
 
-async def test_a_dry_run_returns_the_result_and_changes_nothing(marco: Mind) -> None:
-    tea = await marco.learned("Ada likes tea")
+async def test_a_dry_run_returns_the_result_and_changes_nothing(marco: MemoryAgent) -> None:
+    tea = await marco.learn("Ada likes tea")
     before = await revision(marco)
 
     report = await marco.dreams(dry_run=True)
@@ -106,9 +106,9 @@ async def test_a_dry_run_returns_the_result_and_changes_nothing(marco: Mind) -> 
     assert [item.memory for item in (await marco.dreams()).dream.promoted] == [tea.id]
 
 
-async def test_a_memory_of_a_shared_session_is_never_promoted(marco: Mind) -> None:
-    shared = await marco.told("Ada likes tea", Audience.SHARED)
-    await marco.recalled("Ada", "likes", "tea")
+async def test_a_memory_of_a_shared_session_is_never_promoted(marco: MemoryAgent) -> None:
+    shared = await marco.remember("Ada likes tea", Audience.SHARED)
+    await marco.recall("Ada", "likes", "tea")
     report = await marco.dreams()
     [rejected] = report.dream.rejected
     assert (rejected.memory, rejected.reason) == (shared.id, RejectionReason.SHARED_AUDIENCE)
@@ -116,33 +116,33 @@ async def test_a_memory_of_a_shared_session_is_never_promoted(marco: Mind) -> No
     assert await marco.read() is None
 
 
-async def test_a_person_who_edits_during_a_dream_loses_no_text(marco: Mind) -> None:
-    await marco.writes("mine\n")
-    await marco.learned("Ada likes tea")
+async def test_a_person_who_edits_during_a_dream_loses_no_text(marco: MemoryAgent) -> None:
+    await marco.write("mine\n")
+    await marco.learn("Ada likes tea")
     for turns in range(0, 60, 4):
-        await marco.writes(f"mine {turns}\n")
-        await marco.told(f"fact {turns}")
-        await marco.recalled(f"fact {turns}", f"{turns} fact", f"fact, {turns}", limit=1)
+        await marco.write(f"mine {turns}\n")
+        await marco.remember(f"fact {turns}")
+        await marco.recall(f"fact {turns}", f"{turns} fact", f"fact, {turns}", limit=1)
         mine = f"mine {turns}\nand more\n"
-        await asyncio.gather(marco.dreams(), later(turns, marco.writes(mine)))
+        await asyncio.gather(marco.dreams(), start_after_yields(turns, marco.write(mine)))
         text = await marco.read()
         assert text and text.startswith(mine.partition("and")[0])
         assert "and more\n" in text
 
 
-async def test_a_templates_memory_file_is_kept_above_the_promoted_lines(marco: Mind) -> None:
-    await marco.office.write(marco.office.sales, MEMORY_PATH, b"# About {{AGENT_NAME}}\n")
-    await marco.learned("Ada likes {{AGENT_NAME}}")
+async def test_a_templates_memory_file_is_kept_above_the_promoted_lines(marco: MemoryAgent) -> None:
+    await marco.tenant.write(marco.tenant.sales, MEMORY_PATH, b"# About {{AGENT_NAME}}\n")
+    await marco.learn("Ada likes {{AGENT_NAME}}")
     await marco.dreams()
     text = await marco.read()
     assert text and text.startswith("# About Marco\n\n## Dreamed ")
     assert "- Ada likes \\{\\{AGENT_NAME\\}\\} _(score" in text
-    assert await marco.office.source(MEMORY_PATH) == "agent-override"
+    assert await marco.tenant.source(MEMORY_PATH) == "agent-override"
 
 
-async def test_a_pinned_memory_file_is_not_written(marco: Mind) -> None:
-    await marco.learned("Ada likes tea")
-    await marco.writes("mine\n")
+async def test_a_pinned_memory_file_is_not_written(marco: MemoryAgent) -> None:
+    await marco.learn("Ada likes tea")
+    await marco.write("mine\n")
     policy = PolicyModel(classes=(ClassRuleModel("MEMORY.md", FileClass.PINNED),))
     await policies.put(marco.ports, marco.owner, policy)
     with pytest.raises(Forbidden):
@@ -150,10 +150,12 @@ async def test_a_pinned_memory_file_is_not_written(marco: Mind) -> None:
     assert await dreams.list_dreams(marco.ports, marco.owner, "marco") == ()
 
 
-async def test_forgetting_a_memory_removes_its_line_even_if_redacted_later(marco: Mind) -> None:
-    memory = await marco.learned("the door opens by hunter2hunter2")
+async def test_forgetting_a_memory_removes_its_line_even_if_redacted_later(
+    marco: MemoryAgent,
+) -> None:
+    memory = await marco.learn("the door opens by hunter2hunter2")
     await marco.dreams()
-    other = await marco.learned("the key is under the mat")
+    other = await marco.learn("the key is under the mat")
     await secrets.put(marco.ports, marco.owner, "door", "hunter2hunter2")
     await marco.dreams()
     assert "opens by [REDACTED:door]" in str(await marco.read())
@@ -166,9 +168,11 @@ async def test_forgetting_a_memory_removes_its_line_even_if_redacted_later(marco
         assert "mat" not in text
 
 
-async def test_a_line_redacted_before_its_approval_is_removed_when_forgotten(marco: Mind) -> None:
+async def test_a_line_redacted_before_its_approval_is_removed_when_forgotten(
+    marco: MemoryAgent,
+) -> None:
     await marco.set(review=True)
-    memory = await marco.learned("the door opens by hunter2hunter2")
+    memory = await marco.learn("the door opens by hunter2hunter2")
     proposed = await marco.dreams()
     await secrets.put(marco.ports, marco.owner, "door", "hunter2hunter2")
     await dreams.approve(marco.ports, marco.owner, "marco", proposed.dream.id)
@@ -179,20 +183,20 @@ async def test_a_line_redacted_before_its_approval_is_removed_when_forgotten(mar
     assert "opens by" not in str(await marco.read(DREAMS_PATH))
 
 
-async def test_redacted_old_lines_are_evicted_at_the_size_limit(marco: Mind) -> None:
+async def test_redacted_old_lines_are_evicted_at_the_size_limit(marco: MemoryAgent) -> None:
     await marco.set(maxChars=500)
-    old = await marco.learned("the door opens by hunter2hunter2 " + "x" * 300)
+    old = await marco.learn("the door opens by hunter2hunter2 " + "x" * 300)
     await marco.dreams()
     await secrets.put(marco.ports, marco.owner, "door", "hunter2hunter2")
     await marco.dreams()
-    await marco.learned("the key is under the mat " + "y" * 300)
+    await marco.learn("the key is under the mat " + "y" * 300)
     report = await marco.dreams()
     assert report.dream.evicted == (old.id,)
     assert "opens by" not in str(await marco.read())
 
 
-async def test_values_that_became_secrets_are_not_written(marco: Mind) -> None:
-    await marco.learned("the code is hunter2*hunter2")
+async def test_values_that_became_secrets_are_not_written(marco: MemoryAgent) -> None:
+    await marco.learn("the code is hunter2*hunter2")
     await secrets.put(marco.ports, marco.owner, "door", "hunter2*hunter2")
     await marco.dreams()
     texts = [await marco.read(path) for path in (MEMORY_PATH, DREAMS_PATH, INDEX_PATH)]
@@ -201,35 +205,35 @@ async def test_values_that_became_secrets_are_not_written(marco: Mind) -> None:
 
 
 async def test_the_oldest_promoted_blocks_are_evicted_and_a_persons_text_never_is(
-    marco: Mind,
+    marco: MemoryAgent,
 ) -> None:
     await marco.set(maxChars=500)
-    await marco.writes("# Mine\n\nthis stays\n")
+    await marco.write("# Mine\n\nthis stays\n")
     learned = []
     for n in range(5):
-        learned.append(await marco.learned(f"fact {n} " + "x" * 60))
+        learned.append(await marco.learn(f"fact {n} " + "x" * 60))
         await marco.dreams()
-        marco.sleeps(60_000)
+        marco.advance(60_000)
     text = await marco.read()
     assert text and len(text) <= 500
     assert text.startswith("# Mine\n\nthis stays\n")
     assert "fact 0" not in text and "fact 4" in text
     for memory in learned:
-        await marco.forgets(memory.id)
+        await marco.forget(memory.id)
     assert await marco.read() == "# Mine\n\nthis stays\n"
 
 
-async def test_an_approved_proposal_is_written_as_it_was_reviewed(marco: Mind) -> None:
+async def test_an_approved_proposal_is_written_as_it_was_reviewed(marco: MemoryAgent) -> None:
     await marco.set(review=True)
-    tea = await marco.learned("Ada likes tea")
+    tea = await marco.learn("Ada likes tea")
     proposed = await marco.dreams()
     assert proposed.dream.status is DreamStatus.PROPOSED
     assert (await marco.read(), await marco.read(DREAMS_PATH)) == (None, None)
     reviewed = await dreams.get(marco.ports, marco.owner, "marco", proposed.dream.id)
     assert reviewed.diff == proposed.diff
     assert reviewed.contents == {tea.id: "Ada likes tea"}
-    marco.sleeps()
-    await marco.recalled("tea")
+    marco.advance()
+    await marco.recall("tea")
 
     done = await dreams.approve(marco.ports, marco.owner, "marco", proposed.dream.id)
 
@@ -241,19 +245,19 @@ async def test_an_approved_proposal_is_written_as_it_was_reviewed(marco: Mind) -
 
 
 async def test_a_proposal_is_superseded_by_an_edit_by_forgetting_and_by_the_next_dream(
-    marco: Mind,
+    marco: MemoryAgent,
 ) -> None:
     ports, owner = marco.ports, marco.owner
     await marco.set(review=True)
-    tea = await marco.learned("Ada likes tea")
+    tea = await marco.learn("Ada likes tea")
     first, second = await marco.dreams(), await marco.dreams()
     assert (await dreams.get(ports, owner, "marco", first.dream.id)).dream.status == "superseded"
-    await marco.writes("mine\n")
+    await marco.write("mine\n")
     with pytest.raises(WorkspaceConflict):
         await dreams.approve(ports, owner, "marco", second.dream.id)
     assert await marco.read() == "mine\n"
     third = await marco.dreams()
-    await marco.forgets(tea.id)
+    await marco.forget(tea.id)
     with pytest.raises(Conflict):
         await dreams.approve(ports, owner, "marco", third.dream.id)
     listed = [str(dream) for dream in await dreams.list_dreams(ports, owner, "marco")]
@@ -261,9 +265,11 @@ async def test_a_proposal_is_superseded_by_an_edit_by_forgetting_and_by_the_next
     assert await marco.read() == "mine\n"
 
 
-async def test_a_rejected_proposal_writes_nothing_and_may_be_proposed_again(marco: Mind) -> None:
+async def test_a_rejected_proposal_writes_nothing_and_may_be_proposed_again(
+    marco: MemoryAgent,
+) -> None:
     await marco.set(review=True)
-    tea = await marco.learned("Ada likes tea")
+    tea = await marco.learn("Ada likes tea")
     proposed = await marco.dreams()
     done = await dreams.reject(marco.ports, marco.owner, "marco", proposed.dream.id, "not now")
     assert (done.dream.status, done.dream.reason) == (DreamStatus.REJECTED, "not now")
@@ -271,34 +277,34 @@ async def test_a_rejected_proposal_writes_nothing_and_may_be_proposed_again(marc
     assert [item.memory for item in (await marco.dreams()).dream.promoted] == [tea.id]
 
 
-async def test_only_the_newest_dreams_are_retained(marco: Mind) -> None:
+async def test_only_the_newest_dreams_are_retained(marco: MemoryAgent) -> None:
     created = [(await marco.dreams()).dream.id for _ in range(MAX_DREAMS + 3)]
     listed = [item.id for item in await dreams.list_dreams(marco.ports, marco.owner, "marco")]
     assert listed == created[:2:-1]
 
 
-async def test_recalls_are_pruned_after_their_retention(marco: Mind) -> None:
-    tea, milk = await marco.learned("Ada likes tea"), await marco.told("Bob likes milk")
-    await marco.recalled("milk")
+async def test_recalls_are_pruned_after_their_retention(marco: MemoryAgent) -> None:
+    tea, milk = await marco.learn("Ada likes tea"), await marco.remember("Bob likes milk")
+    await marco.recall("milk")
     recalls, tenant = marco.ports.recalls, marco.owner.tenant
     await marco.dreams()
     assert await recalls.count_since(tenant, tea.agent, 0) == {tea.id: 3, milk.id: 1}
-    marco.sleeps(31 * DAY)
+    marco.advance(31 * DAY)
     await marco.dreams()
     assert await recalls.count_since(tenant, tea.agent, 0) == {milk.id: 1}
-    marco.sleeps(365 * DAY)
+    marco.advance(365 * DAY)
     await marco.dreams()
     assert await recalls.count_since(tenant, tea.agent, 0) == {}
 
 
-async def test_dreams_belong_to_their_agent(marco: Mind) -> None:
+async def test_dreams_belong_to_their_agent(marco: MemoryAgent) -> None:
     dream = (await marco.dreams()).dream
-    await marco.office.hire("polo", "Polo")
+    await marco.tenant.create_agent("polo", "Polo")
     with pytest.raises(NotFound):
         await dreams.get(marco.ports, marco.owner, "polo", dream.id)
     with pytest.raises(NotFound):
         await dreams.get(marco.ports, marco.owner, "marco", dream.agent)
-    _, member = await joined(marco.ports, marco.owner, "bob")
+    _, member = await add_person(marco.ports, marco.owner, "bob")
     with pytest.raises(Forbidden):
         await dreams.sweep(marco.ports, member, "marco")
     await memories.remember(marco.ports, marco.owner, "polo", NewMemory("tea"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.support.memory_agents import Mind, mind
-from tests.support.tenants import founded, joined
+from tests.support.memory_agents import MemoryAgent, create_memory_agent
+from tests.support.tenants import add_person, create_tenant
 
 from carrel.actions.accounts import credentials, keys, secrets
 from carrel.actions.accounts.keys import KeySpec
@@ -26,12 +26,14 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def marco(anywhere: Ports) -> Mind:
-    return await mind(anywhere)
+async def marco(anywhere: Ports) -> MemoryAgent:
+    return await create_memory_agent(anywhere)
 
 
-async def test_a_memory_is_one_line_with_its_concepts(marco: Mind) -> None:
-    memory = await marco.told(" The router\n\tis in <!-- x -->\u202e the cellar ", tags=("Home",))
+async def test_a_memory_is_one_line_with_its_concepts(marco: MemoryAgent) -> None:
+    memory = await marco.remember(
+        " The router\n\tis in <!-- x -->\u202e the cellar ", tags=("Home",)
+    )
     assert memory.content == "The router is in the cellar"
     assert memory.concepts == ("router", "cellar")
     assert (memory.tags, memory.mode, memory.promoted_at) == (("Home",), Audience.MAIN, None)
@@ -41,47 +43,47 @@ async def test_a_memory_is_one_line_with_its_concepts(marco: Mind) -> None:
 @pytest.mark.parametrize(
     "text", ["", " \n ", "\u200b", "<!-- x -->", "x" * (MAX_CONTENT_LENGTH + 1)]
 )
-async def test_an_empty_or_too_long_memory_is_refused(marco: Mind, text: str) -> None:
+async def test_an_empty_or_too_long_memory_is_refused(marco: MemoryAgent, text: str) -> None:
     with pytest.raises(ValidationError):
-        await marco.told(text)
+        await marco.remember(text)
 
 
-async def test_an_unknown_kind_and_too_many_tags_are_refused(marco: Mind) -> None:
+async def test_an_unknown_kind_and_too_many_tags_are_refused(marco: MemoryAgent) -> None:
     for invalid in ({"kind": "gossip"}, {"tags": ("",)}, {"tags": tuple(map(str, range(21)))}):
         with pytest.raises(ValidationError):
-            await marco.told("tea", **invalid)
+            await marco.remember("tea", **invalid)
 
 
-async def test_the_same_text_is_remembered_once_per_audience(marco: Mind) -> None:
-    first = await marco.told("Ada likes tea")
+async def test_the_same_text_is_remembered_once_per_audience(marco: MemoryAgent) -> None:
+    first = await marco.remember("Ada likes tea")
     new = NewMemory("Ada  likes\ntea")
     again = await memories.remember(marco.ports, marco.owner, "marco", new)
     assert (again.memory, again.created) == (first, False)
-    shared = await marco.told("Ada likes tea", Audience.SHARED)
+    shared = await marco.remember("Ada likes tea", Audience.SHARED)
     assert (shared.id != first.id, shared.mode) == (True, Audience.SHARED)
 
 
-async def test_concurrent_remembers_of_one_text_store_it_once(marco: Mind) -> None:
-    remembered = await asyncio.gather(*[marco.told("Ada likes tea") for _ in range(8)])
+async def test_concurrent_remembers_of_one_text_store_it_once(marco: MemoryAgent) -> None:
+    remembered = await asyncio.gather(*[marco.remember("Ada likes tea") for _ in range(8)])
     assert len({memory.id for memory in remembered}) == 1
     assert len((await memories.list_memories(marco.ports, marco.owner, "marco")).items) == 1
 
 
-async def test_secrets_are_stored_neither_in_memories_nor_in_queries(marco: Mind) -> None:
+async def test_secrets_are_stored_neither_in_memories_nor_in_queries(marco: MemoryAgent) -> None:
     ports = marco.ports
     await secrets.put(ports, marco.owner, "door", "hunter2hunter2")
-    memory = await marco.told("the code is hunter2hunter2", tags=("hunter2hunter2",))
+    memory = await marco.remember("the code is hunter2hunter2", tags=("hunter2hunter2",))
     assert memory.content == "the code is [REDACTED:door]"
     assert "hunter2" not in str(memory)
-    await marco.recalled("code hunter2hunter2", "code [REDACTED:door]")
+    await marco.recall("code hunter2hunter2", "code [REDACTED:door]")
     [stats_of_memory] = await ports.recalls.stats_by_memory(marco.owner.tenant, memory.agent)
     assert (stats_of_memory.hits, stats_of_memory.queries) == (2, 1)
 
 
-async def test_recall_ranks_the_memories_and_records_the_hits(marco: Mind) -> None:
-    port = await marco.told("The port is 8080")
-    portland = await marco.told("Ada lives in Portland")
-    await marco.told("unrelated")
+async def test_recall_ranks_the_memories_and_records_the_hits(marco: MemoryAgent) -> None:
+    port = await marco.remember("The port is 8080")
+    portland = await marco.remember("Ada lives in Portland")
+    await marco.remember("unrelated")
 
     hits = await memories.recall(marco.ports, marco.owner, "marco", "port")
 
@@ -90,59 +92,61 @@ async def test_recall_ranks_the_memories_and_records_the_hits(marco: Mind) -> No
     assert {item.memory: item.relevance for item in all_stats} == {port.id: 1.0, portland.id: 0.5}
 
 
-async def test_recall_returns_five_by_default_and_at_most_the_maximum(marco: Mind) -> None:
+async def test_recall_returns_five_by_default_and_at_most_the_maximum(marco: MemoryAgent) -> None:
     for n in range(60):
-        await marco.told(f"tea number {n}")
-    assert len(await marco.recalled("tea")) == 5
-    assert len(await marco.recalled("tea", limit=1000)) == memories.MAX_RESULTS
-    assert await marco.recalled("tea", limit=-1) == []
+        await marco.remember(f"tea number {n}")
+    assert len(await marco.recall("tea")) == 5
+    assert len(await marco.recall("tea", limit=1000)) == memories.MAX_RESULTS
+    assert await marco.recall("tea", limit=-1) == []
 
 
-async def test_a_search_records_no_recall_and_an_empty_query_matches_nothing(marco: Mind) -> None:
-    memory = await marco.told("tea")
+async def test_a_search_records_no_recall_and_an_empty_query_matches_nothing(
+    marco: MemoryAgent,
+) -> None:
+    memory = await marco.remember("tea")
     hits = await memories.search(marco.ports, marco.owner, "marco", "tea")
     assert [hit.memory for hit in hits] == [memory]
     for query in ("", "!!!", "coffee", "x" * 10_000):
-        assert await marco.recalled(query) == []
+        assert await marco.recall(query) == []
     assert await marco.ports.recalls.stats_by_memory(marco.owner.tenant, memory.agent) == ()
 
 
-async def test_a_long_query_is_recorded_truncated(marco: Mind) -> None:
-    memory = await marco.told("tea")
-    await marco.recalled("tea " + "x" * MAX_QUERY_LENGTH, "tea " + "x" * (MAX_QUERY_LENGTH + 5))
+async def test_a_long_query_is_recorded_truncated(marco: MemoryAgent) -> None:
+    memory = await marco.remember("tea")
+    await marco.recall("tea " + "x" * MAX_QUERY_LENGTH, "tea " + "x" * (MAX_QUERY_LENGTH + 5))
     [stats_of_memory] = await marco.ports.recalls.stats_by_memory(marco.owner.tenant, memory.agent)
     assert (stats_of_memory.hits, stats_of_memory.queries) == (2, 1)
 
 
-async def test_recall_is_forbidden_for_a_shared_audience(marco: Mind) -> None:
-    await marco.told("tea")
+async def test_recall_is_forbidden_for_a_shared_audience(marco: MemoryAgent) -> None:
+    await marco.remember("tea")
     for operation in (memories.recall, memories.search):
         with pytest.raises(Forbidden):
             await operation(marco.ports, marco.owner, "marco", "tea", mode=Audience.SHARED)
 
 
-async def test_a_forgotten_memory_is_not_found(marco: Mind) -> None:
-    memory = await marco.told("tea")
-    await marco.recalled("tea")
-    await marco.forgets(memory.id)
+async def test_a_forgotten_memory_is_not_found(marco: MemoryAgent) -> None:
+    memory = await marco.remember("tea")
+    await marco.recall("tea")
+    await marco.forget(memory.id)
 
-    assert await marco.recalled("tea") == []
+    assert await marco.recall("tea") == []
     assert await marco.ports.recalls.stats_by_memory(marco.owner.tenant, memory.agent) == ()
     with pytest.raises(NotFound):
-        await marco.forgets(memory.id)
-    assert (await marco.told("tea")).id != memory.id
+        await marco.forget(memory.id)
+    assert (await marco.remember("tea")).id != memory.id
 
 
 async def test_forgetting_removes_the_promoted_line_in_the_same_commit(
-    marco: Mind,
+    marco: MemoryAgent,
 ) -> None:
-    await marco.writes("# Mine\n\n- my own line\n")
-    tea, milk = await marco.learned("Ada likes tea"), await marco.learned("Bob likes milk")
+    await marco.write("# Mine\n\n- my own line\n")
+    tea, milk = await marco.learn("Ada likes tea"), await marco.learn("Bob likes milk")
     await marco.dreams()
-    own = (await marco.office.own())[0]
+    own = (await marco.tenant.agent_stack())[0]
     before = await marco.ports.trees.revisions([own])
 
-    await marco.forgets(tea.id)
+    await marco.forget(tea.id)
 
     assert await marco.ports.trees.revisions([own]) == (before[0] + 1,)
     text, log, index = [await marco.read(path) for path in (MEMORY_PATH, DREAMS_PATH, INDEX_PATH)]
@@ -152,42 +156,42 @@ async def test_forgetting_removes_the_promoted_line_in_the_same_commit(
     assert index and tea.id not in index and milk.id in index
     [promotion] = await marco.ports.records.get(own.tenant, RecordType.PROMOTION, [tea.id])
     assert promotion is None
-    await marco.forgets(milk.id)
+    await marco.forget(milk.id)
     assert await marco.read() == "# Mine\n\n- my own line\n"
 
 
-async def test_forgetting_never_removes_a_line_that_a_person_edited(marco: Mind) -> None:
-    tea = await marco.learned("Ada likes tea")
+async def test_forgetting_never_removes_a_line_that_a_person_edited(marco: MemoryAgent) -> None:
+    tea = await marco.learn("Ada likes tea")
     await marco.dreams()
     text = await marco.read()
     assert text
     line = next(line for line in text.splitlines() if "tea" in line)
     mine = f"{line}\n\n" + text.replace(line, line + " (green)")
-    await marco.writes(mine)
+    await marco.write(mine)
 
-    await marco.forgets(tea.id)
+    await marco.forget(tea.id)
 
     assert await marco.read() == mine
 
 
-async def test_agents_and_tenants_have_separate_memories(marco: Mind) -> None:
-    ports, tenant = marco.ports, marco.office
-    polo = await tenant.hire("polo", "Polo")
-    memory = await marco.told("tea")
-    assert await Mind(ports, tenant, "polo").recalled("tea") == []
+async def test_agents_and_tenants_have_separate_memories(marco: MemoryAgent) -> None:
+    ports, tenant = marco.ports, marco.tenant
+    polo = await tenant.create_agent("polo", "Polo")
+    memory = await marco.remember("tea")
+    assert await MemoryAgent(ports, tenant, "polo").recall("tea") == []
     for name in ("polo", polo.id):
         with pytest.raises(NotFound):
             await memories.forget(ports, marco.owner, name, memory.id)
-    _, stranger = await founded(ports, "globex")
+    _, stranger = await create_tenant(ports, "globex")
     for name in ("marco", memory.agent):
         with pytest.raises(NotFound):
             await memories.get(ports, stranger, name, memory.id)
-    assert await marco.recalled("tea") == ["tea"]
+    assert await marco.recall("tea") == ["tea"]
 
 
-async def test_a_key_reaches_only_its_own_agent_and_a_member_only_reads(marco: Mind) -> None:
-    ports, tenant = marco.ports, marco.office
-    polo = await tenant.hire("polo", "Polo")
+async def test_a_key_reaches_only_its_own_agent_and_a_member_only_reads(marco: MemoryAgent) -> None:
+    ports, tenant = marco.ports, marco.tenant
+    polo = await tenant.create_agent("polo", "Polo")
     spec = KeySpec("a key", CredentialKind.AGENT, agent=polo.id)
     issued = await keys.create(ports, marco.owner, spec)
     bound: Actor = await credentials.authenticate(ports, issued.token)
@@ -195,14 +199,14 @@ async def test_a_key_reaches_only_its_own_agent_and_a_member_only_reads(marco: M
         await memories.remember(ports, bound, "marco", NewMemory("tea"))
     remembered = await memories.remember(ports, bound, "polo", NewMemory("tea"))
     await memories.forget(ports, bound, "polo", remembered.memory.id)
-    _, member = await joined(ports, marco.owner, "bob")
+    _, member = await add_person(ports, marco.owner, "bob")
     with pytest.raises(Forbidden):
         await memories.remember(ports, member, "marco", NewMemory("tea"))
     assert (await memories.list_memories(ports, member, "marco")).items == ()
 
 
-async def test_memories_are_listed_in_pages(marco: Mind) -> None:
-    remembered = [await marco.told(f"tea {n}") for n in range(5)]
+async def test_memories_are_listed_in_pages(marco: MemoryAgent) -> None:
+    remembered = [await marco.remember(f"tea {n}") for n in range(5)]
     first = await memories.list_memories(marco.ports, marco.owner, "marco", limit=3)
     assert first.next
     rest = await memories.list_memories(
@@ -212,20 +216,22 @@ async def test_memories_are_listed_in_pages(marco: Mind) -> None:
     assert rest.next is None
 
 
-async def test_memory_changes_keep_the_record_revision_and_are_not_audited(marco: Mind) -> None:
+async def test_memory_changes_keep_the_record_revision_and_are_not_audited(
+    marco: MemoryAgent,
+) -> None:
     records = marco.ports.records
     before, audit = await records.revision(), await records.audit(marco.owner.tenant)
-    tea = await marco.learned("tea")
+    tea = await marco.learn("tea")
     await marco.dreams()
-    await marco.forgets(tea.id)
+    await marco.forget(tea.id)
     assert await records.revision() == before
     assert await records.audit(marco.owner.tenant) == audit
 
 
-async def test_stats_count_memories_promotions_and_recent_recalls(marco: Mind) -> None:
-    tea = await marco.learned("Tea ceremony in Kyoto")
-    await marco.told("Router reboot")
-    marco.sleeps()
+async def test_stats_count_memories_promotions_and_recent_recalls(marco: MemoryAgent) -> None:
+    tea = await marco.learn("Tea ceremony in Kyoto")
+    await marco.remember("Router reboot")
+    marco.advance()
     await marco.dreams()
     now = marco.ports.clock.now()
     current = await stats.load_stats(marco.ports, marco.owner.tenant, tea.agent, now)
@@ -236,12 +242,12 @@ async def test_stats_count_memories_promotions_and_recent_recalls(marco: Mind) -
     assert (later.recalls_7d, later.top_concepts_7d) == (0, ())
 
 
-async def test_deleting_an_agent_deletes_its_memories(marco: Mind) -> None:
+async def test_deleting_an_agent_deletes_its_memories(marco: MemoryAgent) -> None:
     ports, tenant = marco.ports, marco.owner.tenant
-    tea = await marco.learned("Ada likes tea")
+    tea = await marco.learn("Ada likes tea")
     await marco.dreams()
-    await marco.office.hire("polo", "Polo")
-    other = await Mind(ports, marco.office, "polo").told("tea")
+    await marco.tenant.create_agent("polo", "Polo")
+    other = await MemoryAgent(ports, marco.tenant, "polo").remember("tea")
     await agents.delete(ports, marco.owner, "marco")
     for record_type in (RecordType.MEMORY, RecordType.PROMOTION, RecordType.DREAM):
         remaining = await ports.records.list(tenant, record_type)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 from tests.support.stores import open_ports
-from tests.support.tenants import founded
+from tests.support.tenants import create_tenant
 
 from carrel.actions.accounts import audit
 from carrel.actions.agents import agents, templates
@@ -69,7 +69,7 @@ async def create_copies(ports: Ports, owner: Actor, first: Record, size: int) ->
 
 @pytest.mark.parametrize("size", [20, 2_400])
 async def test_accept_for_all_takes_few_statements(counted_ports: Ports, size: int) -> None:
-    _, owner = await founded(counted_ports)
+    _, owner = await create_tenant(counted_ports)
     await templates.create(counted_ports, owner, "sales", "Sales")
     first = await agents.create(counted_ports, owner, NewAgent("first", "First", "sales"))
     await create_copies(counted_ports, owner, first, size - 1)
@@ -92,7 +92,7 @@ async def test_accept_for_all_takes_few_statements(counted_ports: Ports, size: i
 
 
 async def test_an_agent_changed_at_the_same_time_is_decided_again(counted_ports: Ports) -> None:
-    _, owner = await founded(counted_ports)
+    _, owner = await create_tenant(counted_ports)
     await templates.create(counted_ports, owner, "sales", "Sales")
     first = await agents.create(counted_ports, owner, NewAgent("first", "First", "sales"))
     await create_copies(counted_ports, owner, first, 30)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path as File
 
 import pytest
-from tests.support.overlay_tenant import RULES, Office
+from tests.support.overlay_tenant import RULES, OverlayTenant
 from tests.support.stores import overwrite_content
-from tests.support.tenants import founded
+from tests.support.tenants import create_tenant
 
 from carrel.actions.overlay import pins
 from carrel.core.errors import Conflict
@@ -21,8 +21,8 @@ BETTER = b"be better"
 async def test_damaged_content_is_neither_accepted_nor_rolled_back_to(
     ports: Ports, tmp_path: File
 ) -> None:
-    _, owner = await founded(ports)
-    tenant = await Office(ports, owner).open()
+    _, owner = await create_tenant(ports)
+    tenant = await OverlayTenant(ports, owner).open()
     await tenant.write(tenant.sales, RULES, BETTER)
     overwrite_content(tmp_path, digest(BETTER), b"be bitter")
 

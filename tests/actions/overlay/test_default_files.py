@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from tests.support.tenants import founded, later, rivals
+from tests.support.tenants import create_tenant, race, start_after_yields
 
 from carrel import defaults
 from carrel.actions.accounts import tenants
@@ -33,7 +33,7 @@ def ports(anywhere: Ports) -> Ports:
 
 @pytest.fixture
 async def owner(ports: Ports) -> Actor:
-    return (await founded(ports))[1]
+    return (await create_tenant(ports))[1]
 
 
 async def read_defaults(ports: Ports, owner: Actor) -> Mapping[str, bytes]:
@@ -70,7 +70,7 @@ async def test_unedited_files_follow_the_package_and_edited_ones_are_kept_and_of
     ports: Ports, owner: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package(monkeypatch, 1, SOUL=b"soul 1", ROUTER=b"router 1", OLD=b"old 1")
-    _, owner = await founded(ports, "other")
+    _, owner = await create_tenant(ports, "other")
     await write(ports, owner, SOUL, b"ours")
     package(monkeypatch, 2, SOUL=b"soul 2", ROUTER=b"router 2", NEW=b"new 2")
 
@@ -122,7 +122,7 @@ async def test_a_newer_guardrail_waits_for_a_review(
     ports: Ports, owner: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package(monkeypatch, 1, GUARDRAILS=b"rules 1", SOUL=b"soul 1")
-    _, owner = await founded(ports, "other")
+    _, owner = await create_tenant(ports, "other")
     await create(ports, owner, NewAgent("marco", "Marco"))
     marco = await stacks.agent_stack(ports, owner, "marco")
     package(monkeypatch, 2, GUARDRAILS=b"rules 2", SOUL=b"soul 2")
@@ -139,13 +139,13 @@ async def test_two_concurrent_updates_write_once(
 ) -> None:
     package(monkeypatch, 1, SOUL=b"soul 1")
     for turns in range(12):
-        _, owner = await founded(ports, f"race-{turns}")
+        _, owner = await create_tenant(ports, f"race-{turns}")
         package(monkeypatch, 2, SOUL=b"soul 2")
         updates = [
             default_files.update(ports, owner),
-            later(turns, default_files.update(ports, owner)),
+            start_after_yields(turns, default_files.update(ports, owner)),
         ]
-        done, lost = await rivals(*updates)
+        done, lost = await race(*updates)
         assert not lost
         assert len(done) == 2
         scope = (await stacks.defaults_stack(ports, owner))[0]

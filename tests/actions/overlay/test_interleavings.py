@@ -28,8 +28,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from msgspec import structs
-from tests.support.stores import open_ports, world_of
-from tests.support.unsandboxed_provider import Left
+from tests.support.stores import open_ports, ports_over
+from tests.support.unsandboxed_provider import CommandOutcome
 
 from carrel.actions.files import files
 from carrel.actions.sandbox import workspace_files, write_back
@@ -73,13 +73,13 @@ class Job:
     base: dict[Path, bytes]
     disk: dict[Path, bytes]
 
-    def changes(self) -> Left:
+    def changes(self) -> CommandOutcome:
         changed = {
             path: (FileKind.FILE, content)
             for path, content in self.disk.items()
             if self.base.get(path) != content
         }
-        return Left(changed, frozenset(self.base) - frozenset(self.disk))
+        return CommandOutcome(changed, frozenset(self.base) - frozenset(self.disk))
 
 
 def blocking_path(path: Path, live: dict[Path, bytes]) -> Path | None:
@@ -300,7 +300,7 @@ def open_store_under_test(kind: str, directory: File, url: str) -> Iterator[Stor
     with asyncio.Runner() as runner:
         ports = runner.run(opened.__aenter__())
         try:
-            yield StoreUnderTest(world_of(ports) if kind == "postgres" else ports, runner)
+            yield StoreUnderTest(ports_over(ports) if kind == "postgres" else ports, runner)
         finally:
             runner.run(opened.__aexit__(None, None, None))
 

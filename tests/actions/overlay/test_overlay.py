@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 import pytest
-from tests.support.overlay_tenant import IDENTITY, NOTICE, RULES, SOUL, USER, Office
-from tests.support.tenants import founded, joined
+from tests.support.overlay_tenant import IDENTITY, NOTICE, RULES, SOUL, USER, OverlayTenant
+from tests.support.tenants import add_person, create_tenant
 
 from carrel.actions.accounts import keys, people, tenants
 from carrel.actions.accounts.credentials import authenticate
@@ -38,13 +38,13 @@ def ports(anywhere: Ports) -> Ports:
 
 
 @pytest.fixture
-async def tenant(ports: Ports) -> Office:
-    _, owner = await founded(ports)
-    return await Office(ports, owner).open()
+async def tenant(ports: Ports) -> OverlayTenant:
+    _, owner = await create_tenant(ports)
+    return await OverlayTenant(ports, owner).open()
 
 
 async def test_a_live_edit_applies_at_the_next_read_and_a_pinned_one_once_accepted(
-    tenant: Office,
+    tenant: OverlayTenant,
 ) -> None:
     assert await tenant.read(SOUL) == b"Marco is brisk"
     assert (await tenant.read(RULES), await tenant.source(RULES)) == (b"be good", "template-pinned")
@@ -63,7 +63,7 @@ async def test_a_live_edit_applies_at_the_next_read_and_a_pinned_one_once_accept
 
 
 async def test_an_accept_is_bound_to_the_reviewed_version_and_can_be_rolled_back(
-    tenant: Office,
+    tenant: OverlayTenant,
 ) -> None:
     ports, owner = tenant.ports, tenant.owner
     await tenant.write(tenant.sales, RULES, b"be better")
@@ -79,7 +79,7 @@ async def test_an_accept_is_bound_to_the_reviewed_version_and_can_be_rolled_back
         await pins.accept(ports, owner, "marco", RULES, digest(b"be better"))
     assert await tenant.read(RULES) == b"be good"
 
-    await tenant.write(await tenant.own(), RULES, b"mine", accept_template_update=True)
+    await tenant.write(await tenant.agent_stack(), RULES, b"mine", accept_template_update=True)
     assert await tenant.source(RULES) == "agent-override-pinned"
     pin = await pins.accept(ports, owner, "marco", RULES, digest(b"be best"))
     assert not pin.update_available
@@ -89,10 +89,10 @@ async def test_an_accept_is_bound_to_the_reviewed_version_and_can_be_rolled_back
     assert await tenant.read(RULES) == b"be good"
 
 
-async def test_only_owners_and_admins_in_person_review(tenant: Office) -> None:
+async def test_only_owners_and_admins_in_person_review(tenant: OverlayTenant) -> None:
     ports, owner = tenant.ports, tenant.owner
-    _, admin = await joined(ports, owner, "bob", Role.ADMIN)
-    _, member = await joined(ports, owner, "eve")
+    _, admin = await add_person(ports, owner, "bob", Role.ADMIN)
+    _, member = await add_person(ports, owner, "eve")
     machine = await authenticate(
         ports, (await keys.create(ports, owner, KeySpec("ci", CredentialKind.SERVICE))).token
     )
@@ -108,13 +108,15 @@ async def test_only_owners_and_admins_in_person_review(tenant: Office) -> None:
     assert not (await pins.accept(ports, admin, "marco", RULES, reviewed)).update_available
 
 
-async def test_accepting_for_all_gives_an_outcome_per_agent(tenant: Office) -> None:
+async def test_accepting_for_all_gives_an_outcome_per_agent(tenant: OverlayTenant) -> None:
     ports, owner = tenant.ports, tenant.owner
     for n in range(5):
-        await tenant.hire(f"agent-{n}", f"Agent {n}")
+        await tenant.create_agent(f"agent-{n}", f"Agent {n}")
     await tenant.write(tenant.sales, RULES, b"be better")
     await pins.accept(ports, owner, "agent-0", RULES, digest(b"be better"))
-    await tenant.write(await tenant.own("agent-1"), RULES, b"mine", accept_template_update=True)
+    await tenant.write(
+        await tenant.agent_stack("agent-1"), RULES, b"mine", accept_template_update=True
+    )
     results = await pins.accept_for_all(ports, owner, "sales", RULES, digest(b"be better"))
     assert [result.problem for result in results] == [None] * 6
     assert [result.changed for result in results].count(False) == 1
@@ -124,9 +126,9 @@ async def test_accepting_for_all_gives_an_outcome_per_agent(tenant: Office) -> N
     assert all(isinstance(result.problem, WorkspaceConflict) for result in stale)
 
 
-async def test_members_and_agents_write_only_the_files_they_may(tenant: Office) -> None:
-    ports, owner, own = tenant.ports, tenant.owner, await tenant.own()
-    _, member = await joined(ports, owner, "eve")
+async def test_members_and_agents_write_only_the_files_they_may(tenant: OverlayTenant) -> None:
+    ports, owner, own = tenant.ports, tenant.owner, await tenant.agent_stack()
+    _, member = await add_person(ports, owner, "eve")
     spec = KeySpec("marco", CredentialKind.AGENT, agent=tenant.agent.id)
     marco = await authenticate(ports, (await keys.create(ports, owner, spec)).token)
     with pytest.raises(Forbidden):
@@ -151,9 +153,9 @@ async def test_members_and_agents_write_only_the_files_they_may(tenant: Office) 
             await files.delete(ports, own, guarded, owner)
 
 
-async def test_the_humans_file_follows_every_profile_change(tenant: Office) -> None:
+async def test_the_humans_file_follows_every_profile_change(tenant: OverlayTenant) -> None:
     ports, owner = tenant.ports, tenant.owner
-    bob, _ = await joined(ports, owner, "bob")
+    bob, _ = await add_person(ports, owner, "bob")
     unpaired = b"- **Human:** \xe2\x80\x94, \xe2\x80\x94, of Acme, served by Marco\n"
     assert await tenant.read(USER) == unpaired
     assert await tenant.source(USER) == "defaults"
@@ -173,15 +175,15 @@ async def test_the_humans_file_follows_every_profile_change(tenant: Office) -> N
         await agents.patch(ports, owner, "marco", {"human_pair_id": bob.id})
 
 
-async def test_the_humans_file_follows_its_template_at_the_next_read(tenant: Office) -> None:
+async def test_the_humans_file_follows_its_template_at_the_next_read(tenant: OverlayTenant) -> None:
     ports, owner = tenant.ports, tenant.owner
-    bob, _ = await joined(ports, owner, "bob")
+    bob, _ = await add_person(ports, owner, "bob")
     await agents.patch(ports, owner, "marco", {"human_pair_id": bob.id})
     for stack, source in ((tenant.defaults, "defaults"), (tenant.sales, "template")):
         await tenant.write(stack, USER, b"{{HUMAN_NAME}}, says the " + source.encode())
         assert await tenant.read(USER) == b"Bob, says the " + source.encode()
         assert await tenant.source(USER) == source
-        file = await files.get_file(ports, await tenant.own(), USER)
+        file = await files.get_file(ports, await tenant.agent_stack(), USER)
         assert file.available_update is None
     await people.patch(ports, owner, bob.id, {"name": "Rob"})
     assert await tenant.read(USER) == b"Rob, says the template"
@@ -192,9 +194,9 @@ async def test_the_humans_file_follows_its_template_at_the_next_read(tenant: Off
     assert await tenant.source(USER) == "agent-override"
 
 
-async def test_no_change_makes_a_managed_file_exceed_the_limit(tenant: Office) -> None:
+async def test_no_change_makes_a_managed_file_exceed_the_limit(tenant: OverlayTenant) -> None:
     ports, owner = tenant.ports, tenant.owner
-    bob, _ = await joined(ports, owner, "bob")
+    bob, _ = await add_person(ports, owner, "bob")
     long, limit = "B" * 200, 1000
     await tenant.write(tenant.sales, USER, b"{{HUMAN_NAME}}{{TENANT_NAME}}{{AGENT_NAME}} " * 5)
     await policies.put(ports, owner, PolicyModel(limits=LimitsModel(max_file_bytes=limit)))
@@ -214,7 +216,7 @@ async def test_no_change_makes_a_managed_file_exceed_the_limit(tenant: Office) -
     assert (await people.get(ports, owner, bob.id)).body["name"] == "Bob"
 
     large = b"- **Name:** Marco\n".ljust(limit, b"x")
-    await tenant.write(await tenant.own(), IDENTITY, large)
+    await tenant.write(await tenant.agent_stack(), IDENTITY, large)
     with pytest.raises(WorkspaceTooLarge, match=r"IDENTITY\.md of agent marco"):
         await agents.patch(ports, owner, "marco", {"name": "Leonardo"})
     await agents.patch(ports, owner, "marco", {"name": "Polo"})
@@ -225,29 +227,31 @@ async def test_no_change_makes_a_managed_file_exceed_the_limit(tenant: Office) -
 
 
 async def test_a_rename_reaches_identity_and_an_inherited_token_creates_no_override(
-    tenant: Office,
+    tenant: OverlayTenant,
 ) -> None:
     ports, owner = tenant.ports, tenant.owner
     await agents.patch(ports, owner, "marco", {"name": "Polo"})
     assert await tenant.read(IDENTITY) == b"# Me\n\n- **Name:** Polo\n"
     assert await tenant.source(IDENTITY) == "defaults"
-    await tenant.write(await tenant.own(), IDENTITY, b"# I\r\n- **Name:** Polo\r\n- **Vibe:** calm")
+    await tenant.write(
+        await tenant.agent_stack(), IDENTITY, b"# I\r\n- **Name:** Polo\r\n- **Vibe:** calm"
+    )
     await agents.patch(ports, owner, "marco", {"name": "Ada"})
     assert await tenant.read(IDENTITY) == b"# I\r\n- **Name:** Ada\r\n- **Vibe:** calm"
 
 
 async def test_pinning_a_file_holds_it_for_every_agent_and_loosening_needs_a_reason(
-    tenant: Office,
+    tenant: OverlayTenant,
 ) -> None:
     ports, owner = tenant.ports, tenant.owner
     pinning = PolicyModel(classes=(ClassRuleModel("SOUL.md", FileClass.PINNED),))
-    await tenant.hire("polo", "Polo")
-    await tenant.write(await tenant.own("polo"), SOUL, b"polo's own")
+    await tenant.create_agent("polo", "Polo")
+    await tenant.write(await tenant.agent_stack("polo"), SOUL, b"polo's own")
     await policies.put(ports, owner, pinning)
     await tenant.write(tenant.sales, SOUL, b"changed")
     assert await tenant.read(SOUL) == b"{{AGENT_NAME}} is brisk"
     assert await tenant.read(SOUL, "polo") == b"polo's own"
-    await files.delete(ports, await tenant.own("polo"), SOUL, owner)
+    await files.delete(ports, await tenant.agent_stack("polo"), SOUL, owner)
     assert await tenant.read(SOUL, "polo") == b"{{AGENT_NAME}} is brisk"
     with pytest.raises(ValidationError, match="reason"):
         await policies.put(ports, owner, PolicyModel())
@@ -259,12 +263,12 @@ async def test_pinning_a_file_holds_it_for_every_agent_and_loosening_needs_a_rea
     assert await tenant.read(SOUL) == await tenant.read(SOUL, "polo") == b"changed again"
 
 
-async def test_a_pin_does_not_return_after_its_file_was_deleted(tenant: Office) -> None:
+async def test_a_pin_does_not_return_after_its_file_was_deleted(tenant: OverlayTenant) -> None:
     ports, owner = tenant.ports, tenant.owner
     pinning = PolicyModel(classes=(ClassRuleModel("NOTICE.md", FileClass.PINNED),))
     await tenant.write(tenant.sales, NOTICE, b"mind the gap")
     await policies.put(ports, owner, pinning)
-    await tenant.hire("polo", "Polo")
+    await tenant.create_agent("polo", "Polo")
     await policies.put(ports, owner, PolicyModel(), "it is only a notice")
     await files.delete(ports, tenant.sales, NOTICE, owner)
     for policy in (PolicyModel(), pinning):
@@ -283,32 +287,32 @@ async def test_a_pin_does_not_return_after_its_file_was_deleted(tenant: Office) 
 
 
 async def test_a_new_agent_pins_the_default_of_a_guardrail_deleted_in_its_template(
-    tenant: Office,
+    tenant: OverlayTenant,
 ) -> None:
     await tenant.write(tenant.sales, RULES, b"be bold")
     await files.delete(tenant.ports, tenant.sales, RULES, tenant.owner)
-    await tenant.hire("polo", "Polo")
+    await tenant.create_agent("polo", "Polo")
     assert await tenant.read(RULES, "polo") == b"be good"
 
 
 async def test_a_pinned_identity_is_renamed_by_an_override_that_can_be_reverted(
-    tenant: Office,
+    tenant: OverlayTenant,
 ) -> None:
     ports, owner = tenant.ports, tenant.owner
     await tenant.write(tenant.sales, IDENTITY, b"- **Name:** {{AGENT_NAME}}\n- **Vibe:** calm\n")
     await policies.put(
         ports, owner, PolicyModel(classes=(ClassRuleModel("IDENTITY.md", FileClass.PINNED),))
     )
-    await tenant.hire("polo", "Polo")
+    await tenant.create_agent("polo", "Polo")
     for name in ("marco", "polo"):
         await agents.patch(ports, owner, name, {"name": "Ada"})
         assert await tenant.read(IDENTITY, name) == b"- **Name:** Ada\n- **Vibe:** calm\n"
         assert await tenant.source(IDENTITY, name) == "agent-override-pinned"
-        await files.delete(ports, await tenant.own(name), IDENTITY, owner)
+        await files.delete(ports, await tenant.agent_stack(name), IDENTITY, owner)
         assert await tenant.source(IDENTITY, name) == "template-pinned"
 
 
-async def test_no_caller_sets_a_reserved_variable_of_a_run(tenant: Office) -> None:
+async def test_no_caller_sets_a_reserved_variable_of_a_run(tenant: OverlayTenant) -> None:
     ports, owner = tenant.ports, tenant.owner
     for name in ("agent_name", "human_name", "class:000"):
         request = runs.RunRequest(agent="marco", variables={name: "live GUARDRAILS.md"})
@@ -318,7 +322,7 @@ async def test_no_caller_sets_a_reserved_variable_of_a_run(tenant: Office) -> No
     assert run.variables["topic"] == "x"
 
 
-async def test_a_run_reads_the_same_after_everything_has_changed(tenant: Office) -> None:
+async def test_a_run_reads_the_same_after_everything_has_changed(tenant: OverlayTenant) -> None:
     ports, owner = tenant.ports, tenant.owner
     run = await runs.start(ports, owner, runs.RunRequest(agent="marco"))
     loaded = {

@@ -11,7 +11,7 @@ from typing import Final
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.stores import open_ports
-from tests.support.tenants import founded
+from tests.support.tenants import create_tenant
 
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
@@ -157,7 +157,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
 def test_a_guardrail_changes_only_by_a_review_or_an_override(history: list[Step]) -> None:
     async def run_history(directory: File) -> None:
         async with open_ports(directory) as ports:
-            _, owner = await founded(ports)
+            _, owner = await create_tenant(ports)
             model = Model(ports, owner)
             for template in TEMPLATES:
                 await templates.create(ports, owner, template, template)

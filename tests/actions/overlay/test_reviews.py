@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.overlay_tenant import IDENTITY, NOTICE, RULES, SOUL, USER, Office
-from tests.support.tenants import founded, joined
+from tests.support.overlay_tenant import IDENTITY, NOTICE, RULES, SOUL, USER, OverlayTenant
+from tests.support.tenants import add_person, create_tenant
 
 from carrel.actions.accounts import audit, keys, people
 from carrel.actions.accounts.credentials import authenticate
@@ -30,13 +30,15 @@ def ports(anywhere: Ports) -> Ports:
 
 
 @pytest.fixture
-async def tenant(ports: Ports) -> Office:
-    _, owner = await founded(ports)
-    return await Office(ports, owner).open()
+async def tenant(ports: Ports) -> OverlayTenant:
+    _, owner = await create_tenant(ports)
+    return await OverlayTenant(ports, owner).open()
 
 
-async def test_explain_states_why_a_pinned_or_managed_file_has_its_content(tenant: Office) -> None:
-    ports, own = tenant.ports, await tenant.own()
+async def test_explain_states_why_a_pinned_or_managed_file_has_its_content(
+    tenant: OverlayTenant,
+) -> None:
+    ports, own = tenant.ports, await tenant.agent_stack()
 
     async def reason(path: Path) -> str:
         return (await history.explain(ports, own, path)).reason
@@ -50,7 +52,7 @@ async def test_explain_states_why_a_pinned_or_managed_file_has_its_content(tenan
     await tenant.write(own, RULES, b"mine", accept_template_update=True)
     assert "overridden for this agent; an update awaits review" in await reason(RULES)
     assert await reason(USER) == "managed; without a paired human, defaults applies"
-    ann, _ = await joined(ports, tenant.owner, "ann")
+    ann, _ = await add_person(ports, tenant.owner, "ann")
     await agents.patch(ports, tenant.owner, "marco", {"human_pair_id": ann.id})
     assert await reason(USER) == "managed: written from the profile of the paired human"
     await policies.put(
@@ -61,8 +63,8 @@ async def test_explain_states_why_a_pinned_or_managed_file_has_its_content(tenan
     assert await reason(NOTICE) == "pinned; awaits its first review"
 
 
-async def test_the_audit_has_every_review_and_override(tenant: Office) -> None:
-    ports, owner, own = tenant.ports, tenant.owner, await tenant.own()
+async def test_the_audit_has_every_review_and_override(tenant: OverlayTenant) -> None:
+    ports, owner, own = tenant.ports, tenant.owner, await tenant.agent_stack()
     await tenant.write(own, SOUL, b"mine")
     before = (await audit.list_audit_entries(ports, owner)).items
     await tenant.write(tenant.sales, RULES, b"be better")
@@ -90,15 +92,15 @@ async def test_the_audit_has_every_review_and_override(tenant: Office) -> None:
     assert {entry.author for entry in entries} == {owner.name}
 
 
-async def agent_key(tenant: Office) -> Actor:
+async def agent_key(tenant: OverlayTenant) -> Actor:
     spec = KeySpec("marco's", CredentialKind.AGENT, agent=tenant.agent.id)
     return await authenticate(
         tenant.ports, (await keys.create(tenant.ports, tenant.owner, spec)).token
     )
 
 
-async def test_an_agent_cannot_change_its_name_by_an_edit(tenant: Office) -> None:
-    marco, own = await agent_key(tenant), await tenant.own()
+async def test_an_agent_cannot_change_its_name_by_an_edit(tenant: OverlayTenant) -> None:
+    marco, own = await agent_key(tenant), await tenant.agent_stack()
     await tenant.write(tenant.sales, IDENTITY, b"- **Name:** Fixed\n")
     await agents.patch(tenant.ports, tenant.owner, "marco", {"name": "Three"})
     assert await tenant.read(IDENTITY) == b"- **Name:** Three\n"
@@ -114,8 +116,8 @@ async def test_an_agent_cannot_change_its_name_by_an_edit(tenant: Office) -> Non
     assert await tenant.read(IDENTITY) == b"# I\n- **Name:** Three\n"
 
 
-async def test_no_policy_lets_an_agent_override_its_own_guardrails(tenant: Office) -> None:
-    marco, own = await agent_key(tenant), await tenant.own()
+async def test_no_policy_lets_an_agent_override_its_own_guardrails(tenant: OverlayTenant) -> None:
+    marco, own = await agent_key(tenant), await tenant.agent_stack()
     await policies.put(tenant.ports, tenant.owner, PolicyModel(agent_writable=("**",)))
     await tenant.write(own, SOUL, b"mine", marco)
     with pytest.raises(Forbidden, match="guardrails"):
@@ -126,7 +128,7 @@ async def test_no_policy_lets_an_agent_override_its_own_guardrails(tenant: Offic
 
 
 async def test_repeated_rollbacks_go_further_back_until_no_version_is_left(
-    tenant: Office,
+    tenant: OverlayTenant,
 ) -> None:
     ports, owner = tenant.ports, tenant.owner
     for text in (b"one", b"two", b"three"):
@@ -151,14 +153,14 @@ async def test_repeated_rollbacks_go_further_back_until_no_version_is_left(
 
 
 async def test_a_pin_without_a_layer_below_is_kept_as_an_override_when_loosened(
-    tenant: Office,
+    tenant: OverlayTenant,
 ) -> None:
     ports, owner = tenant.ports, tenant.owner
     pinning = PolicyModel(classes=(ClassRuleModel("NOTICE.md", FileClass.PINNED),))
     await policies.put(ports, owner, pinning)
     await tenant.write(tenant.sales, NOTICE, b"mind the gap")
-    await tenant.hire("polo", "Polo")
-    await tenant.write(await tenant.own(), NOTICE, b"mine", accept_template_update=True)
+    await tenant.create_agent("polo", "Polo")
+    await tenant.write(await tenant.agent_stack(), NOTICE, b"mine", accept_template_update=True)
     for name in ("marco", "polo"):
         await agents.patch(ports, owner, name, {"template_id": None})
     await templates.delete(ports, owner, "sales")
@@ -173,8 +175,10 @@ async def test_a_pin_without_a_layer_below_is_kept_as_an_override_when_loosened(
     assert await tenant.read(NOTICE, "polo") == b"mind the gap"
 
 
-async def test_the_initial_pin_of_an_agent_has_a_version_and_a_history(tenant: Office) -> None:
-    ports, own = tenant.ports, await tenant.own()
+async def test_the_initial_pin_of_an_agent_has_a_version_and_a_history(
+    tenant: OverlayTenant,
+) -> None:
+    ports, own = tenant.ports, await tenant.agent_stack()
     file, content = await files.read_version(ports, own, RULES, 1)
     assert (content, file.head.version) == (b"be good", 1)
     [line] = (await history.list_versions(ports, own, RULES)).items
@@ -187,10 +191,10 @@ async def test_the_initial_pin_of_an_agent_has_a_version_and_a_history(tenant: O
     assert newest.reason.startswith("roll GUARDRAILS.md back to its initial pin, from")
 
 
-async def test_deleting_a_person_clears_owner_and_human_pair(tenant: Office) -> None:
+async def test_deleting_a_person_clears_owner_and_human_pair(tenant: OverlayTenant) -> None:
     ports, owner = tenant.ports, tenant.owner
-    ann, _ = await joined(ports, owner, "ann")
-    bob, _ = await joined(ports, owner, "bob")
+    ann, _ = await add_person(ports, owner, "ann")
+    bob, _ = await add_person(ports, owner, "bob")
     await agents.patch(ports, owner, "marco", {"owner_id": ann.id, "human_pair_id": bob.id})
     await people.delete(ports, owner, ann.id)
     fields = agent_from_record(await agents.get(ports, owner, "marco"))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path as File
 
 import pytest
-from tests.support.stores import open_ports, world_of
-from tests.support.tenants import founded
+from tests.support.stores import open_ports, ports_over
+from tests.support.tenants import create_tenant
 
 from carrel.actions.accounts import secrets
 from carrel.actions.files import files
@@ -63,7 +63,7 @@ class ProcessPair:
 async def pair(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[ProcessPair]:
     """With a stack of one layer, which is written without a read, and with a stack of two."""
     async with open_ports(tmp_path) as mine, open_ports(tmp_path) as theirs:
-        _, owner = await founded(mine)
+        _, owner = await create_tenant(mine)
         layers = (owner.scope, Scope(owner.tenant, ScopeKind.WORKSPACE, "beneath"))
         pair = ProcessPair(mine, theirs, owner, layers[: request.param])
         await pair.write("known", OTHER)
@@ -199,7 +199,7 @@ async def test_rules_that_change_before_every_write_never_let_a_secret_through(
 
 async def test_the_first_write_of_a_process_applies_the_stored_rules(tmp_path: File) -> None:
     async with open_ports(tmp_path) as ports:
-        _, owner = await founded(ports)
+        _, owner = await create_tenant(ports)
         await secrets.put(ports, owner, "db", VALUE)
     async with open_ports(tmp_path) as ports:
         written = await files.put(ports, (owner.scope,), SOUL, VALUE.encode(), owner)
@@ -216,8 +216,8 @@ async def test_content_stored_before_the_commit_is_redacted_by_the_new_rules(
         open_store(tmp_path / "carrel.db", objects=objects, inline=64) as mine,
         open_store(tmp_path / "carrel.db", objects=objects, inline=64) as theirs,
     ):
-        first, second = world_of(mine), world_of(theirs)
-        _, owner = await founded(first)
+        first, second = ports_over(mine), ports_over(theirs)
+        _, owner = await create_tenant(first)
         await files.put(first, (owner.scope,), SOUL, b"known", owner)
         await secrets.put(second, owner, "door", VALUE)
         await files.put(first, (owner.scope,), SOUL, VALUE.encode() * 10, owner)

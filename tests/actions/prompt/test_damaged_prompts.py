@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path as File
 
 import pytest
-from tests.support.overlay_tenant import Office
+from tests.support.overlay_tenant import OverlayTenant
 from tests.support.stores import overwrite_content
-from tests.support.tenants import founded
+from tests.support.tenants import create_tenant
 
 from carrel.actions.prompt import lint, prompts
 from carrel.core.errors import Conflict
@@ -21,8 +21,8 @@ SOUL, RULES = b"{{AGENT_NAME}} is brisk", b"be good"
 async def test_damaged_content_is_reported_and_for_policy_refused(
     ports: Ports, tmp_path: File
 ) -> None:
-    _, owner = await founded(ports)
-    await Office(ports, owner).open()
+    _, owner = await create_tenant(ports)
+    await OverlayTenant(ports, owner).open()
     intact = await prompts.load_agent_prompt(ports, owner, "marco")
 
     overwrite_content(tmp_path, digest(SOUL), b"other")

@@ -7,9 +7,9 @@ from typing import Final
 
 import pytest
 from msgspec import structs
-from tests.support.overlay_tenant import Office
-from tests.support.stores import travel
-from tests.support.tenants import founded
+from tests.support.overlay_tenant import OverlayTenant
+from tests.support.stores import advance_clock
+from tests.support.tenants import create_tenant
 
 from carrel.actions.accounts import people, tenants
 from carrel.actions.agents import agents, templates
@@ -35,32 +35,32 @@ PRIVATE: Final = ("MEMORY.md", "notes/x.md", "DREAMS.md", "memory/contacts.md", 
 
 
 @pytest.fixture
-async def tenant(ports: Ports) -> Office:
+async def tenant(ports: Ports) -> OverlayTenant:
     return await open_tenant(ports)
 
 
-async def open_tenant(ports: Ports) -> Office:
-    _, owner = await founded(ports)
-    return await Office(ports, owner).open()
+async def open_tenant(ports: Ports) -> OverlayTenant:
+    _, owner = await create_tenant(ports)
+    return await OverlayTenant(ports, owner).open()
 
 
-async def write(tenant: Office, path: str, text: str) -> None:
-    await tenant.write(await tenant.own(), Path(path), text.encode())
+async def write(tenant: OverlayTenant, path: str, text: str) -> None:
+    await tenant.write(await tenant.agent_stack(), Path(path), text.encode())
 
 
-async def prompt_text(tenant: Office, mode: Audience = Audience.MAIN) -> str:
+async def prompt_text(tenant: OverlayTenant, mode: Audience = Audience.MAIN) -> str:
     return (await prompts.load_agent_prompt(tenant.ports, tenant.owner, "marco", mode)).text
 
 
-async def start_run(tenant: Office, mode: Audience = Audience.MAIN) -> Run:
+async def start_run(tenant: OverlayTenant, mode: Audience = Audience.MAIN) -> Run:
     return await runs.start(tenant.ports, tenant.owner, RunRequest(agent="marco", mode=mode))
 
 
-async def configure(tenant: Office, **config: object) -> None:
+async def configure(tenant: OverlayTenant, **config: object) -> None:
     await agents.patch(tenant.ports, tenant.owner, "marco", {"config": config})
 
 
-async def test_an_agents_prompt_consists_of_its_composed_files(tenant: Office) -> None:
+async def test_an_agents_prompt_consists_of_its_composed_files(tenant: OverlayTenant) -> None:
     prompt = await prompts.load_agent_prompt(tenant.ports, tenant.owner, "marco")
     assert "# GUARDRAILS\nbe good" in prompt.text
     assert "# IDENTITY\nname=Marco\n" in prompt.text
@@ -74,26 +74,26 @@ async def test_an_agents_prompt_consists_of_its_composed_files(tenant: Office) -
     assert (prompt.tokenizer, prompt.tokens) == ("estimate", -(-len(prompt.text.encode()) // 4))
 
 
-async def test_tokens_are_counted_by_the_configured_tokenizer(tenant: Office) -> None:
+async def test_tokens_are_counted_by_the_configured_tokenizer(tenant: OverlayTenant) -> None:
     ports = replace(tenant.ports, tokenizer=SplintrTokens())
     prompt = await prompts.load_agent_prompt(ports, tenant.owner, "marco")
     assert prompt.tokenizer == "o200k_base"
     assert 0 < prompt.tokens < len(prompt.text)
 
 
-async def test_notes_are_those_of_the_agents_local_days(tenant: Office) -> None:
+async def test_notes_are_those_of_the_agents_local_days(tenant: OverlayTenant) -> None:
     now = tenant.ports.clock.now()
     await configure(tenant, timezone="Pacific/Kiritimati")
     today = local_date(now, "Pacific/Kiritimati")
     await write(tenant, f"notes/{today.isoformat()}.md", "rang twice")
     assert f"# RECENT NOTES\n## {today.isoformat()}\nrang twice" in await prompt_text(tenant)
-    travel(tenant.ports, DAY)
+    advance_clock(tenant.ports, DAY)
     assert "rang twice" in await prompt_text(tenant)
-    travel(tenant.ports, DAY)
+    advance_clock(tenant.ports, DAY)
     assert "rang twice" not in await prompt_text(tenant)
 
 
-async def test_config_names_files_and_sets_limits(tenant: Office) -> None:
+async def test_config_names_files_and_sets_limits(tenant: OverlayTenant) -> None:
     await configure(tenant, extraDocs=["team/style.md"], fileChars=100, promptChars=50_000)
     await write(tenant, "team/style.md", "x" * 200)
     with pytest.raises(Conflict, match=r"PLATFORM.md has \d+ characters"):
@@ -102,7 +102,7 @@ async def test_config_names_files_and_sets_limits(tenant: Office) -> None:
     assert (await prompt_text(tenant)).endswith("# RULES — team/style.md\n" + "x" * 200)
 
 
-async def test_the_key_changes_with_every_input_of_the_prompt(tenant: Office) -> None:
+async def test_the_key_changes_with_every_input_of_the_prompt(tenant: OverlayTenant) -> None:
     async def key(mode: Audience = Audience.MAIN) -> str:
         return (await prompts.load_prompt_request(tenant.ports, tenant.owner, "marco", mode)).key
 
@@ -114,7 +114,7 @@ async def test_the_key_changes_with_every_input_of_the_prompt(tenant: Office) ->
     await agents.patch(tenant.ports, tenant.owner, "marco", {"name": "Mara"})
     prompt_keys.append(await key())
     shared = await key(Audience.SHARED)
-    travel(tenant.ports, DAY)
+    advance_clock(tenant.ports, DAY)
     prompt_keys.append(await key())
     assert len(set(prompt_keys)) == len(prompt_keys)
     assert await key(Audience.SHARED) == shared
@@ -134,10 +134,10 @@ async def test_the_prompt_of_a_run_never_changes(anywhere: Ports) -> None:
     assert "1st" not in before[Audience.SHARED].text.replace("1st AGENTS.md", "")
     assert before[Audience.MAIN] == await prompts.load_agent_prompt(ports, owner, "marco")
 
-    travel(ports, 40 * DAY)
+    advance_clock(ports, 40 * DAY)
     for path in ("a.md", "SOUL.md", "MEMORY.md", "AGENTS.md", f"notes/{today}.md"):
         await write(tenant, path, "second")
-    await files.delete(ports, await tenant.own(), Path("b.md"), owner)
+    await files.delete(ports, await tenant.agent_stack(), Path("b.md"), owner)
     await tenant.write(tenant.sales, Path("SOUL.md"), b"third")
     await configure(tenant, timezone="Asia/Tokyo", extraDocs=[], promptChars=50_000)
     bob = await people.create(ports, owner, PersonRecord("Bob", "bob@example.org", Role.MEMBER))
@@ -160,7 +160,7 @@ async def test_the_prompt_of_a_run_never_changes(anywhere: Ports) -> None:
 
 
 async def test_a_run_without_prompt_variables_has_the_prompt_of_its_first_day(
-    tenant: Office,
+    tenant: OverlayTenant,
 ) -> None:
     ports = tenant.ports
     today = local_date(ports.clock.now(), None).isoformat()
@@ -173,27 +173,27 @@ async def test_a_run_without_prompt_variables_has_the_prompt_of_its_first_day(
     [old] = await ports.runs.start([(old, run.snapshot)])
     before = await prompts.load_run_prompt(ports, old)
     assert "noted" in before.text
-    travel(ports, 3 * DAY)
+    advance_clock(ports, 3 * DAY)
     assert await prompts.load_run_prompt(ports, old) == before
     again = await runs.start(ports, tenant.owner, RunRequest(replay_of=old.id))
     assert await prompts.load_run_prompt(ports, again) == before
 
 
 async def test_a_workspace_without_an_agent_has_a_prompt(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await files.put(ports, (owner.scope,), Path("SOUL.md"), b"{{AGENT_NAME}}", owner)
     run = await runs.start(ports, owner, RunRequest("work"))
     prompt = await prompts.load_run_prompt(ports, run)
     assert prompt.text == "# SOUL\n{{AGENT_NAME}}"
 
 
-async def test_a_caller_cannot_set_a_prompt_variable(tenant: Office) -> None:
+async def test_a_caller_cannot_set_a_prompt_variable(tenant: OverlayTenant) -> None:
     request = RunRequest(agent="marco", variables={"prompt:day": "2020-01-01"})
     with pytest.raises(ValidationError, match="prompt:day"):
         await runs.start(tenant.ports, tenant.owner, request)
 
 
-async def test_a_released_run_has_no_prompt(tenant: Office) -> None:
+async def test_a_released_run_has_no_prompt(tenant: OverlayTenant) -> None:
     run = await start_run(tenant)
     done = RunStatus.COMPLETED
     await runs.update(tenant.ports, tenant.owner, run.id, status=done, keep_snapshot=False)
@@ -205,7 +205,7 @@ async def test_a_released_run_has_no_prompt(tenant: Office) -> None:
         await prompts.load_run_prompt(tenant.ports, run)
 
 
-async def test_a_shared_run_shows_no_private_file(tenant: Office) -> None:
+async def test_a_shared_run_shows_no_private_file(tenant: OverlayTenant) -> None:
     ports = tenant.ports
     for path in PRIVATE:
         await write(tenant, path, CANARY)
@@ -227,7 +227,7 @@ async def test_a_shared_run_shows_no_private_file(tenant: Office) -> None:
     )
 
 
-async def test_an_agent_of_another_tenant_has_no_prompt(tenant: Office) -> None:
-    _, stranger = await founded(tenant.ports, "globex")
+async def test_an_agent_of_another_tenant_has_no_prompt(tenant: OverlayTenant) -> None:
+    _, stranger = await create_tenant(tenant.ports, "globex")
     with pytest.raises(NotFound):
         await prompts.load_agent_prompt(tenant.ports, stranger, "marco")

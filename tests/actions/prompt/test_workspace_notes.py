@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.overlay_tenant import Office
-from tests.support.tenants import founded, later, rivals
+from tests.support.overlay_tenant import OverlayTenant
+from tests.support.tenants import create_tenant, race, start_after_yields
 
 from carrel.actions.agents import agents
 from carrel.actions.files import files
@@ -33,13 +33,13 @@ MEMORY = Path("MEMORY.md")
 class AttachedTenant:
     """A tenant whose agent has a writable and a read-only workspace."""
 
-    def __init__(self, tenant: Office) -> None:
+    def __init__(self, tenant: OverlayTenant) -> None:
         self.tenant, self.ports, self.owner = tenant, tenant.ports, tenant.owner
 
     @classmethod
     async def of(cls, ports: Ports) -> AttachedTenant:
-        _, owner = await founded(ports)
-        attached_tenant = cls(await Office(ports, owner).open())
+        _, owner = await create_tenant(ports)
+        attached_tenant = cls(await OverlayTenant(ports, owner).open())
         attached_tenant.sandbox = await sandboxes.create(ports, owner, {"name": "s"})
         attached_tenant.notes = await workspaces.create(
             ports, owner, {"name": "n", "description": "Ours."}
@@ -210,11 +210,11 @@ async def test_a_run_started_during_a_workspace_deletion_is_consistent(ports: Po
     attached_tenant = await AttachedTenant.of(ports)
     outcomes = set()
     for turn in range(40):
-        deletion = later(
+        deletion = start_after_yields(
             turn, workspaces.delete(ports, attached_tenant.owner, attached_tenant.notes.id)
         )
         start = runs.start(ports, attached_tenant.owner, RunRequest(agent="marco"))
-        (started, lost) = await rivals(start, deletion)
+        (started, lost) = await race(start, deletion)
         outcomes.add(bool(lost))
         if lost:
             assert str(lost[0]).startswith("Referenced workspace not found")

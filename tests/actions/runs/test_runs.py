@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.support.stores import travel
+from tests.support.stores import advance_clock
 
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
@@ -288,7 +288,7 @@ async def test_a_run_ends_once_and_keeps_its_status(ports: Ports, status: RunSta
     assert await runs.update(ports, ADA, run.id, status=RunStatus.RUNNING) == run
     ended = await runs.update(ports, ADA, run.id, status=status)
     assert (ended.status, ended.ended_at is not None) == (status, True)
-    travel(ports, 1000)
+    advance_clock(ports, 1000)
     assert await runs.update(ports, ADA, run.id, status=status) == ended
     for other in {*RunStatus} - {status}:
         with pytest.raises(Conflict):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from tests.support.tool_fixture import Workshop, workshop
+from tests.support.tool_fixture import ToolTenant, create_tool_tenant
 
 from carrel.actions.sandbox import grep, workspace_files
 from carrel.core.identifiers import Path
@@ -17,29 +17,29 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def fixture(ports: Ports) -> Workshop:
-    fixture = await workshop(ports)
+async def fixture(ports: Ports) -> ToolTenant:
+    fixture = await create_tool_tenant(ports)
     for n in range(12):
         body = b"".join(b"line %d of %d\n" % (line, n) for line in range(40))
-        await workspace_files.write(fixture.bench(), Path(f"f{n:02}"), body)
+        await workspace_files.write(fixture.workspace_files(), Path(f"f{n:02}"), body)
     return fixture
 
 
 @pytest.mark.parametrize("mode", GrepOutput)
 async def test_batches_and_threads_do_not_change_the_output(
-    fixture: Workshop, monkeypatch: pytest.MonkeyPatch, mode: GrepOutput
+    fixture: ToolTenant, monkeypatch: pytest.MonkeyPatch, mode: GrepOutput
 ) -> None:
     query = GrepQuery(r"1\d of [37]$", mode=mode, line_numbers=True)
-    expected = await grep.search(fixture.bench(), query, 10**6)
+    expected = await grep.search(fixture.workspace_files(), query, 10**6)
     assert b"f03" in expected
     monkeypatch.setattr(grep, "BATCH_BYTES", 1500)
-    assert await grep.search(fixture.bench(), query, 10**6) == expected
+    assert await grep.search(fixture.workspace_files(), query, 10**6) == expected
     monkeypatch.setattr(grep, "INLINE_BYTES", 0)
-    assert await grep.search(fixture.bench(), query, 10**6) == expected
+    assert await grep.search(fixture.workspace_files(), query, 10**6) == expected
 
 
 async def test_search_stops_after_the_batch_that_fills_the_output(
-    fixture: Workshop, monkeypatch: pytest.MonkeyPatch
+    fixture: ToolTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(grep, "BATCH_BYTES", 1)
     batches: list[int] = []
@@ -50,12 +50,14 @@ async def test_search_stops_after_the_batch_that_fills_the_output(
         return await search_texts(*args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(grep, "_search_texts", count_batches)
-    output = await grep.search(fixture.bench(), GrepQuery("line", mode=GrepOutput.CONTENT), 100)
+    output = await grep.search(
+        fixture.workspace_files(), GrepQuery("line", mode=GrepOutput.CONTENT), 100
+    )
     assert (len(output) > 100, len(batches)) == (True, 1)
 
 
 async def test_more_than_256_kib_are_searched_outside_the_event_loop(
-    fixture: Workshop, monkeypatch: pytest.MonkeyPatch
+    fixture: ToolTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[object] = []
     to_thread = asyncio.to_thread
@@ -65,8 +67,10 @@ async def test_more_than_256_kib_are_searched_outside_the_event_loop(
         return await to_thread(function, *args)
 
     monkeypatch.setattr("asyncio.to_thread", count_threads)
-    await grep.search(fixture.bench(), GrepQuery("line"), 100)
+    await grep.search(fixture.workspace_files(), GrepQuery("line"), 100)
     assert grep._matches not in threads
-    await workspace_files.write(fixture.bench(), Path("large"), b"x" * (grep.INLINE_BYTES + 1))
-    await grep.search(fixture.bench(), GrepQuery("line"), 100)
+    await workspace_files.write(
+        fixture.workspace_files(), Path("large"), b"x" * (grep.INLINE_BYTES + 1)
+    )
+    await grep.search(fixture.workspace_files(), GrepQuery("line"), 100)
     assert threads.count(grep._matches) == 1

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.support.tenants import founded, later, rivals
+from tests.support.tenants import create_tenant, race, start_after_yields
 
 from carrel.actions.files import files
 from carrel.actions.overlay import stacks
@@ -38,7 +38,7 @@ CANARY = "canary-4711"
 
 @pytest.fixture
 async def owner(ports: Ports) -> Actor:
-    return (await founded(ports))[1]
+    return (await create_tenant(ports))[1]
 
 
 async def sandbox(ports: Ports, owner: Actor, **config: Any) -> Record:
@@ -104,7 +104,7 @@ async def test_a_missing_reference_is_named(ports: Ports, owner: Actor) -> None:
 
 async def test_records_of_another_tenant_are_not_accessible(ports: Ports, owner: Actor) -> None:
     first, notes = await sandbox(ports, owner), await workspace(ports, owner)
-    _, stranger = await founded(ports, "globex")
+    _, stranger = await create_tenant(ports, "globex")
     with pytest.raises(NotFound, match="Referenced sandbox"):
         await load_access(ports, stranger, sandbox=first.id)
     with pytest.raises(NotFound, match="Referenced workspace"):
@@ -237,7 +237,7 @@ async def test_an_option_with_an_internal_address_is_refused(ports: Ports, owner
 
 
 async def test_deleting_a_workspace_deletes_its_files_in_one_commit(anywhere: Ports) -> None:
-    _, owner = await founded(anywhere)
+    _, owner = await create_tenant(anywhere)
     notes = await workspace(anywhere, owner)
     stack = await stacks.workspace_stack(anywhere, owner, notes.id)
     for n in range(12):
@@ -258,7 +258,7 @@ async def test_deleting_a_workspace_deletes_its_files_in_one_commit(anywhere: Po
 
 
 async def test_a_run_in_a_workspace_reads_it_after_its_deletion(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     notes = await workspace(ports, owner)
     bound = replace(owner, workspace=notes.id)
     await files.put(ports, await stacks.default_stack(ports, bound), Path("a.md"), b"kept", bound)
@@ -270,14 +270,14 @@ async def test_a_run_in_a_workspace_reads_it_after_its_deletion(ports: Ports) ->
 
 
 async def test_no_late_write_survives_the_deletion_of_its_workspace(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     outcomes = set()
     for turn in range(40):
         notes = await workspace(ports, owner)
         stack = await stacks.workspace_stack(ports, owner, notes.id)
         writing = files.put(ports, stack, Path("a.md"), b"x", owner)
-        deletion = later(turn, workspaces.delete(ports, owner, notes.id))
-        _, lost = await rivals(writing, deletion)
+        deletion = start_after_yields(turn, workspaces.delete(ports, owner, notes.id))
+        _, lost = await race(writing, deletion)
         assert all(isinstance(error, NotFound) for error in lost)
         outcomes.add(len(lost))
         [tree] = await ports.trees.read(stack)
@@ -286,12 +286,12 @@ async def test_no_late_write_survives_the_deletion_of_its_workspace(ports: Ports
 
 
 async def test_a_deletion_includes_a_concurrent_write(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     for turn in range(40):
         notes = await workspace(ports, owner)
         stack = await stacks.workspace_stack(ports, owner, notes.id)
-        writing = later(turn, files.put(ports, stack, Path("a.md"), b"x", owner))
-        _, lost = await rivals(workspaces.delete(ports, owner, notes.id), writing)
+        writing = start_after_yields(turn, files.put(ports, stack, Path("a.md"), b"x", owner))
+        _, lost = await race(workspaces.delete(ports, owner, notes.id), writing)
         assert all(isinstance(error, NotFound) for error in lost)
         [tree] = await ports.trees.read(stack)
         assert not tree.heads

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from tests.support.tool_fixture import Workshop, workshop
-from tests.support.unsandboxed_provider import Left
+from tests.support.tool_fixture import ToolTenant, create_tool_tenant
+from tests.support.unsandboxed_provider import CommandOutcome
 
 from carrel.actions.accounts import secrets
 from carrel.actions.files import files
@@ -27,72 +27,79 @@ pytestmark = pytest.mark.anyio
 MARK = short_id("call")
 
 
-def changes(deleted: Sequence[str] = (), /, **contents: str) -> Left:
+def changes(deleted: Sequence[str] = (), /, **contents: str) -> CommandOutcome:
     """Changes by keyword; two underscores stand for a slash."""
     contents_by_path = {
         Path(name.replace("__", "/")): (FileKind.FILE, text.encode())
         for name, text in contents.items()
     }
-    return Left(contents_by_path, frozenset(map(Path, deleted)))
+    return CommandOutcome(contents_by_path, frozenset(map(Path, deleted)))
 
 
 async def commit_back(
-    fixture: Workshop, start: write_back.CommandInputs, changed: Left, call: str = "call"
+    fixture: ToolTenant,
+    start: write_back.CommandInputs,
+    changed: CommandOutcome,
+    call: str = "call",
 ) -> Any:
     return await write_back.commit_changes(
-        fixture.bench(call=call, name=call), start, changed, call, "bash"
+        fixture.workspace_files(call=call, name=call), start, changed, call, "bash"
     )
 
 
-async def write(fixture: Workshop, path: str, text: str, author: str = "ben") -> None:
-    workspace = structs.replace(fixture.bench(), actor=Actor(fixture.owner.tenant, author))
+async def write(fixture: ToolTenant, path: str, text: str, author: str = "ben") -> None:
+    workspace = structs.replace(
+        fixture.workspace_files(), actor=Actor(fixture.owner.tenant, author)
+    )
     await workspace_files.write(workspace, Path(path), text.encode())
 
 
-async def delete(fixture: Workshop, path: str) -> None:
+async def delete(fixture: ToolTenant, path: str) -> None:
     actor = Actor(fixture.owner.tenant, "ben")
     await files.delete(fixture.ports, (fixture.scope(),), Path(path), actor)
 
 
-async def set_limits(fixture: Workshop, **limits: int) -> None:
+async def set_limits(fixture: ToolTenant, **limits: int) -> None:
     policy = await policies.get(fixture.ports, fixture.owner)
     shared = structs.replace(policy.shared_limits, **limits)
     await policies.put(fixture.ports, fixture.owner, structs.replace(policy, shared_limits=shared))
 
 
 @pytest.fixture
-async def fixture(ports: Ports) -> Workshop:
-    fixture = await workshop(ports)
+async def fixture(ports: Ports) -> ToolTenant:
+    fixture = await create_tool_tenant(ports)
     await write(fixture, "a", "a")
     await write(fixture, "d/x", "x")
     return fixture
 
 
-async def test_changes_of_different_paths_merge(fixture: Workshop) -> None:
-    start = await write_back.load_inputs(fixture.bench())
+async def test_changes_of_different_paths_merge(fixture: ToolTenant) -> None:
+    start = await write_back.load_inputs(fixture.workspace_files())
     await write(fixture, "b", "theirs")
     assert await commit_back(fixture, start, changes(a="ours")) == ()
     assert await fixture.files() == {"a": b"ours", "b": b"theirs", "d/x": b"x"}
 
 
-async def test_of_two_changes_of_a_path_the_later_is_head_with_a_warning(fixture: Workshop) -> None:
-    start = await write_back.load_inputs(fixture.bench())
+async def test_of_two_changes_of_a_path_the_later_is_head_with_a_warning(
+    fixture: ToolTenant,
+) -> None:
+    start = await write_back.load_inputs(fixture.workspace_files())
     await write(fixture, "a", "theirs")
     assert await commit_back(fixture, start, changes(a="ours")) == (
         "[warning: a was also changed by ben at version 2, which stays in its history]",
     )
-    assert await fixture.said_before("a") == [b"ours", b"theirs", b"a"]
+    assert await fixture.past_contents("a") == [b"ours", b"theirs", b"a"]
 
 
-async def test_equal_content_creates_no_new_version(fixture: Workshop) -> None:
-    start = await write_back.load_inputs(fixture.bench())
+async def test_equal_content_creates_no_new_version(fixture: ToolTenant) -> None:
+    start = await write_back.load_inputs(fixture.workspace_files())
     await write(fixture, "a", "same")
     assert await commit_back(fixture, start, changes(a="same")) == ()
-    assert await fixture.said_before("a") == [b"same", b"a"]
+    assert await fixture.past_contents("a") == [b"same", b"a"]
 
 
-async def test_a_modification_wins_over_a_deletion(fixture: Workshop) -> None:
-    start = await write_back.load_inputs(fixture.bench())
+async def test_a_modification_wins_over_a_deletion(fixture: ToolTenant) -> None:
+    start = await write_back.load_inputs(fixture.workspace_files())
     await write(fixture, "a", "theirs")
     await delete(fixture, "d/x")
     assert await commit_back(fixture, start, changes(["a"], d__x="ours")) == (
@@ -102,8 +109,8 @@ async def test_a_modification_wins_over_a_deletion(fixture: Workshop) -> None:
     assert await fixture.files() == {"a": b"theirs", "d/x": b"ours"}
 
 
-async def test_a_file_and_a_directory_of_one_name_are_both_kept(fixture: Workshop) -> None:
-    start = await write_back.load_inputs(fixture.bench())
+async def test_a_file_and_a_directory_of_one_name_are_both_kept(fixture: ToolTenant) -> None:
+    start = await write_back.load_inputs(fixture.workspace_files())
     await delete(fixture, "a")
     await write(fixture, "a/new", "theirs")
     await delete(fixture, "d/x")
@@ -123,18 +130,18 @@ async def test_a_file_and_a_directory_of_one_name_are_both_kept(fixture: Worksho
 
 
 async def test_a_repeated_write_back_changes_nothing_and_returns_the_same_warnings(
-    fixture: Workshop,
+    fixture: ToolTenant,
 ) -> None:
-    start = await write_back.load_inputs(fixture.bench())
+    start = await write_back.load_inputs(fixture.workspace_files())
     await write(fixture, "a", "theirs")
     warnings = await commit_back(fixture, start, changes(a="ours"))
     await write(fixture, "a", "later")
     assert await commit_back(fixture, start, changes(a="ours")) == warnings
-    assert await fixture.said_before("a") == [b"later", b"ours", b"theirs", b"a"]
+    assert await fixture.past_contents("a") == [b"later", b"ours", b"theirs", b"a"]
 
 
-async def test_many_warnings_are_summarized(fixture: Workshop) -> None:
-    start = await write_back.load_inputs(fixture.bench())
+async def test_many_warnings_are_summarized(fixture: ToolTenant) -> None:
+    start = await write_back.load_inputs(fixture.workspace_files())
     names = [f"n{n:02}" for n in range(25)]
     for name in names:
         await write(fixture, name, "theirs")
@@ -143,34 +150,36 @@ async def test_many_warnings_are_summarized(fixture: Workshop) -> None:
     assert warnings[-1] == "[warning: the same applies to 5 other paths]"
 
 
-async def test_a_file_over_the_limit_is_named_and_nothing_is_stored(fixture: Workshop) -> None:
+async def test_a_file_over_the_limit_is_named_and_nothing_is_stored(fixture: ToolTenant) -> None:
     await set_limits(fixture, max_file_bytes=10)
-    start = await write_back.load_inputs(fixture.bench())
+    start = await write_back.load_inputs(fixture.workspace_files())
     with pytest.raises(WorkspaceTooLarge, match="a file may have 10 bytes; larger: huge"):
         await commit_back(fixture, start, changes(["d/x"], a="ours", huge="x" * 11))
     assert await fixture.files() == {"a": b"a", "d/x": b"x"}
     assert await commit_back(fixture, start, changes(a="ours")) == ()
 
 
-async def test_changes_discarded_by_the_provider_are_refused(fixture: Workshop) -> None:
-    start = await write_back.load_inputs(fixture.bench())
+async def test_changes_discarded_by_the_provider_are_refused(fixture: ToolTenant) -> None:
+    start = await write_back.load_inputs(fixture.workspace_files())
     with pytest.raises(WorkspaceTooLarge, match="more than could be looked at"):
-        await commit_back(fixture, start, Left(discard_reason="more than could be looked at"))
+        await commit_back(
+            fixture, start, CommandOutcome(discard_reason="more than could be looked at")
+        )
 
 
-async def test_a_write_back_beyond_the_file_limit_stores_nothing(fixture: Workshop) -> None:
+async def test_a_write_back_beyond_the_file_limit_stores_nothing(fixture: ToolTenant) -> None:
     await set_limits(fixture, max_files=2)
-    start = await write_back.load_inputs(fixture.bench())
+    start = await write_back.load_inputs(fixture.workspace_files())
     with pytest.raises(WorkspaceTooLarge, match="may have 2 files; changed paths: a, b"):
         await commit_back(fixture, start, changes(a="ours", b="ours"))
     assert await fixture.files() == {"a": b"a", "d/x": b"x"}
 
 
-async def test_a_write_back_beyond_the_byte_limit_reads_no_content(fixture: Workshop) -> None:
+async def test_a_write_back_beyond_the_byte_limit_reads_no_content(fixture: ToolTenant) -> None:
     await set_limits(fixture, max_bytes=20)
-    start = await write_back.load_inputs(fixture.bench())
+    start = await write_back.load_inputs(fixture.workspace_files())
 
-    class UnreadableChanges(Left):
+    class UnreadableChanges(CommandOutcome):
         async def content(self, path: Path) -> bytes:
             raise AssertionError(f"{path} was read")
 
@@ -179,9 +188,9 @@ async def test_a_write_back_beyond_the_byte_limit_reads_no_content(fixture: Work
         await commit_back(fixture, start, UnreadableChanges(large))
 
 
-async def test_a_replacement_beyond_the_limit_stores_nothing(fixture: Workshop) -> None:
+async def test_a_replacement_beyond_the_limit_stores_nothing(fixture: ToolTenant) -> None:
     await set_limits(fixture, max_files=2)
-    start = await write_back.load_inputs(fixture.bench())
+    start = await write_back.load_inputs(fixture.workspace_files())
     with pytest.raises(WorkspaceTooLarge):
         await commit_back(fixture, start, changes(["a"], a__b="1", a__c="2", e="3"))
     assert await fixture.files() == {"a": b"a", "d/x": b"x"}
@@ -204,10 +213,10 @@ class RacingTrees:
 
 
 async def write_back_during(
-    fixture: Workshop, changed: Left, action: Callable[[], Awaitable[None]]
+    fixture: ToolTenant, changed: CommandOutcome, action: Callable[[], Awaitable[None]]
 ) -> Sequence[str]:
     """Write back while an action runs between the read and the commit."""
-    workspace = fixture.bench()
+    workspace = fixture.workspace_files()
     start = await write_back.load_inputs(workspace)
     ports = replace(fixture.ports, trees=RacingTrees(fixture.ports.trees, action))
     warnings: Sequence[str] = await write_back.commit_changes(
@@ -216,7 +225,7 @@ async def write_back_during(
     return warnings
 
 
-async def test_a_write_back_is_decided_again_after_a_concurrent_change(fixture: Workshop) -> None:
+async def test_a_write_back_is_decided_again_after_a_concurrent_change(fixture: ToolTenant) -> None:
     warnings = await write_back_during(
         fixture, changes(["a"]), lambda: write(fixture, "a", "theirs")
     )
@@ -225,7 +234,7 @@ async def test_a_write_back_is_decided_again_after_a_concurrent_change(fixture: 
 
 
 async def test_a_new_file_is_kept_beside_a_concurrently_created_directory(
-    fixture: Workshop,
+    fixture: ToolTenant,
 ) -> None:
     warnings = await write_back_during(
         fixture, changes(new="ours"), lambda: write(fixture, "new/x", "theirs")
@@ -236,7 +245,7 @@ async def test_a_new_file_is_kept_beside_a_concurrently_created_directory(
 
 
 async def test_a_file_replacing_a_directory_is_kept_beside_a_concurrent_change(
-    fixture: Workshop,
+    fixture: ToolTenant,
 ) -> None:
     changed = changes(["d/x"], d="ours", a="mine")
     warnings = await write_back_during(fixture, changed, lambda: write(fixture, "d/y", "theirs"))
@@ -250,7 +259,7 @@ async def test_a_file_replacing_a_directory_is_kept_beside_a_concurrent_change(
     }
 
 
-async def test_a_secret_added_during_the_write_back_is_redacted(fixture: Workshop) -> None:
+async def test_a_secret_added_during_the_write_back_is_redacted(fixture: ToolTenant) -> None:
     async def add_secret() -> None:
         await secrets.put(fixture.ports, fixture.owner, "door", "sesame-open-now")
 
@@ -259,9 +268,9 @@ async def test_a_secret_added_during_the_write_back_is_redacted(fixture: Worksho
     assert (await fixture.files())["a"] == b"say [REDACTED:door]"
 
 
-async def test_concurrent_write_backs_of_one_call_commit_once(fixture: Workshop) -> None:
-    start = await write_back.load_inputs(fixture.bench())
+async def test_concurrent_write_backs_of_one_call_commit_once(fixture: ToolTenant) -> None:
+    start = await write_back.load_inputs(fixture.workspace_files())
     await asyncio.gather(
         *(commit_back(fixture, start, changes(a="ours")) for _ in range(3)), return_exceptions=True
     )
-    assert await fixture.said_before("a") == [b"ours", b"a"]
+    assert await fixture.past_contents("a") == [b"ours", b"a"]

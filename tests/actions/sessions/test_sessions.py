@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.support.stores import travel
-from tests.support.tenants import founded, rivals
+from tests.support.stores import advance_clock
+from tests.support.tenants import create_tenant, race
 
 from carrel.actions.accounts import secrets
 from carrel.actions.agents import agents
@@ -28,7 +28,7 @@ VALUE = "hunter2-hunter2"
 
 @pytest.fixture
 async def owner(anywhere: Ports) -> Actor:
-    _, owner = await founded(anywhere)
+    _, owner = await create_tenant(anywhere)
     for slug in ("kate", "marco"):
         await agents.create(anywhere, owner, NewAgent(slug, slug.title()))
     return owner
@@ -68,7 +68,7 @@ async def test_an_unknown_scope_is_shared(
 
 async def test_starting_a_session_again_returns_it_unchanged(anywhere: Ports, owner: Actor) -> None:
     first = await sessions.start(anywhere, owner, "kate", id=ID, scope="shared", plugin="web")
-    travel(anywhere, 1000)
+    advance_clock(anywhere, 1000)
 
     again, new = await sessions.start_or_get(
         anywhere, owner, "kate", id=ID, scope="main", plugin="x"
@@ -159,7 +159,7 @@ async def test_an_append_to_a_closed_session_is_refused(anywhere: Ports, owner: 
     await sessions.start(anywhere, owner, "kate", id=ID)
     await append_texts(anywhere, owner, "a question without an answer")
     closed = await sessions.close(anywhere, owner, "kate", ID)
-    travel(anywhere, 1000)
+    advance_clock(anywhere, 1000)
 
     assert closed.ended_at is not None
     assert await sessions.close(anywhere, owner, "kate", ID) == closed
@@ -172,7 +172,7 @@ async def test_an_append_to_a_closed_session_is_refused(anywhere: Ports, owner: 
 async def test_sessions_are_accessible_only_through_their_agent(
     anywhere: Ports, owner: Actor
 ) -> None:
-    _, stranger = await founded(anywhere, "globex")
+    _, stranger = await create_tenant(anywhere, "globex")
     await agents.create(anywhere, stranger, NewAgent("kate", "Kate"))
     kate = await agents.get(anywhere, owner, "kate")
     marco = await agents.get(anywhere, owner, "marco")
@@ -216,7 +216,7 @@ async def test_sessions_are_listed_in_pages_by_their_last_entry(
     for n in range(5):
         scope = "shared" if n % 2 else None
         ids.append((await sessions.start(anywhere, owner, "kate", scope=scope)).id)
-        travel(anywhere, 10)
+        advance_clock(anywhere, 10)
     await append_texts(anywhere, owner, "x", id=ids[0])
 
     listed: list[str] = []
@@ -251,7 +251,7 @@ async def test_the_best_search_hit_is_first(anywhere: Ports, owner: Actor) -> No
     await sessions.start(anywhere, owner, "kate", id=ID)
     other = (await sessions.start(anywhere, owner, "kate", scope="shared")).id
     await append_texts(anywhere, owner, "the Café in New York opens at nine")
-    travel(anywhere, 5)
+    advance_clock(anywhere, 5)
     await append_texts(anywhere, owner, "a new thing", "york is new to me", id=other)
 
     async def search(query: str, **options: Any) -> list[str]:
@@ -278,7 +278,7 @@ async def test_16_writers_on_a_new_session_give_one_header_and_all_entries(
         for turn in range(3):
             await append_texts(anywhere, owner, f"{n}: {turn}")
 
-    _, failed = await rivals(*[write(n) for n in range(16)])
+    _, failed = await race(*[write(n) for n in range(16)])
 
     assert not failed
     session = await sessions.get(anywhere, owner, "kate", ID)

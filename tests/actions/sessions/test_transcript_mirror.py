@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
-from tests.support.stores import open_ports, travel
-from tests.support.tenants import founded
+from tests.support.stores import advance_clock, open_ports
+from tests.support.tenants import create_tenant
 
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
@@ -40,7 +40,7 @@ DAY = 86_400_000
 
 @pytest.fixture
 async def owner(anywhere: Ports) -> Actor:
-    _, owner = await founded(anywhere)
+    _, owner = await create_tenant(anywhere)
     await create_agent(anywhere, owner, "kate", "kate")
     return owner
 
@@ -112,7 +112,7 @@ async def test_an_agent_that_gets_a_directory_later_is_mirrored_completely(
     await append_texts(anywhere, owner, IDS[0], "long ago", agent="marco")
     follower = MirrorFollower(anywhere, DirectoryTranscriptMirror(tmp_path))
     await follower.catch_up()
-    travel(anywhere, 3 * DAY)
+    advance_clock(anywhere, 3 * DAY)
     await follower.catch_up()
     assert read_files(tmp_path) == {}
 
@@ -126,7 +126,7 @@ async def test_an_agent_that_gets_a_directory_later_is_mirrored_completely(
 async def test_a_directory_that_escapes_the_root_is_refused(
     ports: Ports, tmp_path: File, folder: str
 ) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     with pytest.raises(ValidationError, match="transcriptsDir"):
         await create_agent(ports, owner, "kate", folder)
     with pytest.raises(ValidationError):
@@ -134,7 +134,7 @@ async def test_a_directory_that_escapes_the_root_is_refused(
 
 
 async def test_a_directory_outside_the_root_is_never_written(ports: Ports, tmp_path: File) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     root, outside = tmp_path / "root", tmp_path / "outside"
     root.mkdir()
     outside.mkdir()
@@ -158,8 +158,8 @@ async def test_a_directory_outside_the_root_is_never_written(ports: Ports, tmp_p
 
 
 async def test_two_agents_never_share_a_directory(ports: Ports, tmp_path: File) -> None:
-    _, owner = await founded(ports)
-    _, stranger = await founded(ports, "globex")
+    _, owner = await create_tenant(ports)
+    _, stranger = await create_tenant(ports, "globex")
     for actor, slug, n in ((owner, "kate", 0), (owner, "marco", 1), (stranger, "kate", 2)):
         await create_agent(ports, actor, slug, "same" if n else "./same/")
         await append_texts(ports, actor, IDS[n], f"{n}", agent=slug)
@@ -175,14 +175,14 @@ async def test_two_agents_never_share_a_directory(ports: Ports, tmp_path: File) 
     actor, slug = [(owner, "kate"), (owner, "marco"), (stranger, "kate")][index]
     await agents.patch(ports, actor, slug, {"config": {"transcriptsDir": "elsewhere"}})
     await follower.catch_up()
-    travel(ports, RETRY_MS)
+    advance_clock(ports, RETRY_MS)
     await follower.catch_up()
     assert len(read_files(tmp_path)) == 3
     assert len(list((tmp_path / "same").glob("*.jsonl"))) == 2
 
 
 async def test_a_file_of_another_session_is_not_changed(ports: Ports, tmp_path: File) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await create_agent(ports, owner, "kate", "kate")
     await append_texts(ports, owner, IDS[0], "ours")
     theirs = b'{"type":"session","version":1,"id":"x","timestamp":"2026-01-01T00:00:00Z"'
@@ -198,7 +198,7 @@ async def test_a_file_of_another_session_is_not_changed(ports: Ports, tmp_path: 
 
 
 async def test_a_link_in_place_of_a_file_is_not_followed(ports: Ports, tmp_path: File) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await create_agent(ports, owner, "kate", "kate")
     await append_texts(ports, owner, IDS[0], "ours")
     (tmp_path / "kate").mkdir()
@@ -220,7 +220,7 @@ async def test_a_torn_file_is_repaired(tmp_path: File, data: st.DataObject) -> N
     directory = File(mkdtemp(dir=tmp_path))
     (directory / "transcripts").mkdir()
     async with open_ports(directory) as ports:
-        _, owner = await founded(ports)
+        _, owner = await create_tenant(ports)
         await create_agent(ports, owner, "kate", "kate")
         texts = [f"line {n} é" for n in range(data.draw(st.integers(0, 4)))]
         await append_texts(ports, owner, IDS[0], *texts)
@@ -238,7 +238,7 @@ async def test_a_torn_file_is_repaired(tmp_path: File, data: st.DataObject) -> N
 
 @pytest.mark.parametrize("damage", ["lost", "longer", "scribbled", "blank"])
 async def test_a_damaged_file_is_rewritten(ports: Ports, tmp_path: File, damage: str) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await create_agent(ports, owner, "kate", "kate")
     await append_texts(ports, owner, IDS[0], "one", "two")
     follower = MirrorFollower(ports, DirectoryTranscriptMirror(tmp_path))
@@ -265,9 +265,9 @@ async def test_many_processes_write_each_line_once(
         with capture_logs():
             await asyncio.gather(*[follower.catch_up() for follower in followers])
         await append_texts(anywhere, owner, IDS[0], *[f"turn {turn}: {n}" for n in range(7)])
-        travel(anywhere, RETRY_MS)
+        advance_clock(anywhere, RETRY_MS)
     await followers[0].catch_up()
-    travel(anywhere, RETRY_MS)
+    advance_clock(anywhere, RETRY_MS)
     await followers[0].catch_up()
 
     assert read_files(tmp_path)[f"kate/{IDS[0]}.jsonl"] == await export(anywhere, owner, IDS[0])
@@ -276,7 +276,7 @@ async def test_many_processes_write_each_line_once(
 async def test_an_append_after_another_processs_append_is_refused(
     ports: Ports, tmp_path: File
 ) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await create_agent(ports, owner, "kate", "kate")
     await append_texts(ports, owner, IDS[0], "one")
     session = await sessions.get(ports, owner, "kate", IDS[0])
@@ -310,7 +310,7 @@ class FlakyMirror(DirectoryTranscriptMirror):
 
 
 async def test_a_failed_append_is_retried(ports: Ports, tmp_path: File) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await create_agent(ports, owner, "kate", "kate")
     await append_texts(ports, owner, IDS[0], "one", "two")
     mirror = FlakyMirror(tmp_path)
@@ -320,7 +320,7 @@ async def test_a_failed_append_is_retried(ports: Ports, tmp_path: File) -> None:
     with capture_logs() as logs:
         for _ in range(3):
             await follower.catch_up()
-            travel(ports, RETRY_MS)
+            advance_clock(ports, RETRY_MS)
 
     assert [log["said"] for log in logs] == ["no space left"] * 2
     assert read_files(tmp_path)[f"kate/{IDS[0]}.jsonl"] == await export(ports, owner, IDS[0])
@@ -329,7 +329,7 @@ async def test_a_failed_append_is_retried(ports: Ports, tmp_path: File) -> None:
 async def test_one_of_many_processes_mirrors_until_it_is_stopped(
     ports: Ports, tmp_path: File
 ) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await create_agent(ports, owner, "kate", "kate")
     stop = asyncio.Event()
     locks = [FileLeaderLock(tmp_path / "lock", "transcripts") for _ in range(3)]
@@ -361,7 +361,7 @@ async def test_expired_sessions_are_deleted_with_their_files(
     await append_texts(anywhere, owner, IDS[1], "old too", agent="marco")
     await append_texts(anywhere, owner, IDS[2], "old at first")
     await MirrorFollower(anywhere, DirectoryTranscriptMirror(tmp_path)).catch_up()
-    travel(anywhere, DAY)
+    advance_clock(anywhere, DAY)
     await append_texts(anywhere, owner, IDS[2], "and new")
     await append_texts(anywhere, owner, IDS[3], "new")
 
@@ -389,7 +389,7 @@ async def test_more_sessions_than_a_page_are_mirrored_and_deleted(
     ports: Ports, tmp_path: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transcript_mirror, "_PAGE_SIZE", 2)
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await create_agent(ports, owner, "kate", "kate")
     ids = [(await sessions.start(ports, owner, "kate")).id for _ in range(7)]
     for id in ids:
@@ -402,6 +402,6 @@ async def test_more_sessions_than_a_page_are_mirrored_and_deleted(
     for id in ids:
         await append_texts(ports, owner, id, "six")
     assert await follower.catch_up() == 7
-    travel(ports, DAY)
+    advance_clock(ports, DAY)
     assert await delete_expired(ports, DirectoryTranscriptMirror(tmp_path), ports.clock.now()) == 7
     assert read_files(tmp_path) == {}

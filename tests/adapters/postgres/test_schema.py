@@ -12,8 +12,8 @@ from pathlib import Path as File
 
 import asyncpg
 import pytest
-from tests.support.empty_stores import SOUL, Shelter, fill, rows_of, say, shown
-from tests.support.empty_stores import told as findings_of
+from tests.support.empty_stores import SOUL, OpenedStore, fill, put_text, read_view, rows_of
+from tests.support.empty_stores import check_findings as findings_of
 from tests.support.services import databases
 
 from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
@@ -136,19 +136,19 @@ async def test_an_upgrade_keeps_what_the_database_holds(
 ) -> None:
     objects = DirectoryBlobStore(tmp_path)
     async with open_store(postgres_url, objects=objects) as store:
-        older = Shelter(store, objects)
+        older = OpenedStore(store, objects)
         await fill(older)
-        rows, view = await rows_of(older), await shown(older)
+        rows, view = await rows_of(older), await read_view(older)
         assert await store.maintenance.migrations() == tuple(MIGRATIONS)
     add_later_migration(monkeypatch)
 
     async with open_store(postgres_url, objects=objects) as store:
-        upgraded = Shelter(store, objects)
+        upgraded = OpenedStore(store, objects)
         assert await store.maintenance.migrations() == tuple(BOTH)
         assert await rows_of(upgraded) == rows
-        assert await shown(upgraded) == view
+        assert await read_view(upgraded) == view
         assert await findings_of(upgraded) == []
-        head = await say(upgraded, "after", run="run_1")
+        head = await put_text(upgraded, "after", run="run_1")
         assert head.version == view["trees"][0].version(SOUL) + 1
 
 

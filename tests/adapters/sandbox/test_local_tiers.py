@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path as File
 
 import pytest
-from tests.support.local_providers import LOCAL, Desk
+from tests.support.local_providers import LOCAL, CommandRunner
 
 from carrel.core.identifiers import Path
 from carrel.ports.sandbox import FileKind, ResourceLimits, SandboxUnavailable
@@ -24,19 +24,19 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(params=LOCAL)
-async def commands(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Desk]:
+async def commands(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[CommandRunner]:
     async with LOCAL[request.param](tmp_path) as sandbox:
-        yield Desk(sandbox)
+        yield CommandRunner(sandbox)
 
 
-async def test_deletion_marker_is_no_file(commands: Desk) -> None:
+async def test_deletion_marker_is_no_file(commands: CommandRunner) -> None:
     async with commands.run("mknod mark c 0 0 || mkfifo mark; printf x > file") as ran:
         assert {path.text: await ran.content(path) for path in ran.changed} == {"file": b"x"}
         assert "mark is neither a file nor a symlink" in "\n".join(ran.notes)
         assert ran.changed.keys() == {Path("file")}
 
 
-async def test_process_listing_shows_no_variables(commands: Desk) -> None:
+async def test_process_listing_shows_no_variables(commands: CommandRunner) -> None:
     secret, number = os.urandom(16).hex(), f"600.{int.from_bytes(os.urandom(4))}"
     listing_command = "cat /proc/[0-9]*/cmdline | tr '\\0' ' '; echo ${#WORD}"
 
@@ -66,21 +66,23 @@ def _command_lines() -> dict[int, bytes]:
     return by_pid
 
 
-async def test_home_and_tmp_are_writable_and_temporary(commands: Desk) -> None:
+async def test_home_and_tmp_are_writable_and_temporary(commands: CommandRunner) -> None:
     for _ in range(2):
-        output = await commands.said('find ~ "$TMPDIR" -type f; echo x > ~/x; cp ~/x "$TMPDIR"')
+        output = await commands.output_of(
+            'find ~ "$TMPDIR" -type f; echo x > ~/x; cp ~/x "$TMPDIR"'
+        )
         assert output == ""
 
 
-async def test_content_is_fetched_once(commands: Desk) -> None:
+async def test_content_is_fetched_once(commands: CommandRunner) -> None:
     commands.put("a", "one")
     commands.put("b", "two", FileKind.EXECUTABLE)
     for command in ("true", "rm a", "false"):
-        await commands.left(command)
-    assert len(commands.cupboard.asked) == 2
+        await commands.changes_of(command)
+    assert len(commands.blobs.requested) == 2
 
 
-async def test_network_is_refused_unless_the_operator_allows_it(commands: Desk) -> None:
+async def test_network_is_refused_unless_the_operator_allows_it(commands: CommandRunner) -> None:
     with pytest.raises(SandboxUnavailable, match="CARREL_SANDBOX_NETWORK"):
         async with commands.run("true", ResourceLimits(network=True)):
             raise AssertionError("it ran")

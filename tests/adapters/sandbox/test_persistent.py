@@ -10,7 +10,7 @@ from pathlib import Path as File
 import pytest
 from msgspec.structs import replace
 from tests.support.escape_harness import leftovers
-from tests.support.local_providers import UID, Cupboard
+from tests.support.local_providers import UID, RecordingBlobs
 from tests.support.wait import wait_until
 
 from carrel.adapters.sandbox.local import LocalSandbox
@@ -37,12 +37,12 @@ def anyio_backend() -> str:
 
 class Instance:
     def __init__(self, sandbox: LocalSandbox) -> None:
-        self.sandbox, self.cupboard = sandbox, Cupboard()
+        self.sandbox, self.cupboard = sandbox, RecordingBlobs()
         self.files: dict[Path, InputFile] = {}
         self.number = 0
 
     def put(self, path: str, text: str) -> None:
-        self.files[Path(path)] = self.cupboard.place(text)
+        self.files[Path(path)] = self.cupboard.add(text)
 
     def order(self, command: str, **more: object) -> CommandSpec:
         self.number += 1
@@ -364,7 +364,7 @@ async def test_changes_are_written_back_before_an_instance_is_stopped(instance: 
     home = WriteBack(instance)
     late = "(setsid sh -c 'sleep 0.2; echo late > a' >/dev/null 2>&1 &)"
     await instance.run(late, write_back=home, idle_seconds=2)
-    await wait_until(lambda: home.received, "the changes are brought back")
+    await wait_until(lambda: home.received, "the changes are written back")
     assert home.received == [(None, {"a": b"late\n"})]
     await instance.start("echo half > b; sleep 1717", write_back=home)
     await instance.holds("b", b"half\n")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from tests.support.remote_providers import (
-    ELSEWHERE,
+    REMOTE_PROVIDERS,
     Provider,
     on_daytona,
     on_docker,
@@ -116,7 +116,7 @@ def run_until_lost(opens: Opens, root: File) -> CommandResult:
 
 @pytest.mark.parametrize("name", ["docker", "kubernetes", "e2b", "daytona"])
 def test_lost_machine_leaves_no_partial_result(name: str, tmp_path: File) -> None:
-    ended = run_until_lost(ELSEWHERE[name], tmp_path)
+    ended = run_until_lost(REMOTE_PROVIDERS[name], tmp_path)
 
     assert ended.exit_code not in {0, None}
     assert (ended.changed, ended.deleted) == ({}, frozenset())

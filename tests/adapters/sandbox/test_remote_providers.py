@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from msgspec.structs import replace
-from tests.support.remote_providers import ELSEWHERE, Provider
+from tests.support.remote_providers import REMOTE_PROVIDERS, Provider
 from tests.support.wait import wait_until
 
 from carrel.ports.sandbox import SandboxUnavailable
@@ -20,11 +20,11 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=ELSEWHERE, scope="module")
+@pytest.fixture(params=REMOTE_PROVIDERS, scope="module")
 def provider(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Provider]:
-    with ELSEWHERE[request.param](tmp_path_factory.mktemp("provider")) as opened:
+    with REMOTE_PROVIDERS[request.param](tmp_path_factory.mktemp("provider")) as opened:
         yield opened
 
 

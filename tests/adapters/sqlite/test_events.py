@@ -7,7 +7,16 @@ from collections.abc import AsyncIterator
 from pathlib import Path as File
 
 import pytest
-from tests.support.commits import ACME, AGENT, STRANGER, TEMPLATE, commit, say, start, write
+from tests.support.commits import (
+    ACME,
+    AGENT,
+    FOREIGN_AGENT,
+    TEMPLATE,
+    commit,
+    put_text,
+    start_run,
+    write,
+)
 
 from carrel.adapters.sqlite import SqliteStore, open_store
 from carrel.core.identifiers import Path
@@ -32,22 +41,22 @@ async def store(tmp_path: File) -> AsyncIterator[SqliteStore]:
 
 async def add_foreign_events(store: SqliteStore) -> None:
     """Add many events of another tenant."""
-    sample = await write(store, "x", STRANGER)
-    writes = [type(sample)(STRANGER, Path(f"{n}"), sample.entry) for n in range(MANY)]
+    sample = await write(store, "x", FOREIGN_AGENT)
+    writes = [type(sample)(FOREIGN_AGENT, Path(f"{n}"), sample.entry) for n in range(MANY)]
     [outcome] = await store.trees.commit([commit(*writes)])
     assert isinstance(outcome, Applied)
 
 
 async def filled(store: SqliteStore) -> tuple[str, str]:
     """Add few events among many; return the cursors of the first and of the last foreign one."""
-    await say(store, "one")
+    await put_text(store, "one")
     first = await store.events.latest_cursor()
     await add_foreign_events(store)
-    await say(store, "two", TEMPLATE)
-    await start(store, "run_1")
+    await put_text(store, "two", TEMPLATE)
+    await start_run(store, "run_1")
     await add_foreign_events(store)
     last = await store.events.latest_cursor()
-    await say(store, "three")
+    await put_text(store, "three")
     return first, last
 
 
@@ -104,7 +113,7 @@ async def test_events_are_filtered_by_type_and_scope(store: SqliteStore) -> None
     assert await filtered(None, EventFilter(ACME, types=runs)) == ALL[2:3]
     assert await filtered(None, EventFilter(ACME, scopes=own)) == ALL[1:2]
     assert await filtered(first, EventFilter(ACME, scopes=frozenset({AGENT}))) == ALL[2:]
-    assert await filtered(first, EventFilter(ACME, scopes=frozenset({STRANGER}))) == []
+    assert await filtered(first, EventFilter(ACME, scopes=frozenset({FOREIGN_AGENT}))) == []
     assert await filtered(None, EventFilter(ACME, run="run_1")) == ALL[2:3]
     assert await filtered(None, EventFilter("unknown")) == []
 
@@ -125,7 +134,7 @@ async def test_long_gap_is_read_in_a_thread_and_a_short_one_on_the_loop(
 async def test_concurrent_readers_of_a_long_gap_see_the_same_events(store: SqliteStore) -> None:
     first, _ = await filled(store)
     readers = [store.events.read_after(first, EventFilter(ACME)) for _ in range(8)]
-    pages = await asyncio.gather(*readers, say(store, "meanwhile"))
+    pages = await asyncio.gather(*readers, put_text(store, "meanwhile"))
 
     for page in pages[:8]:
         assert isinstance(page, tuple)

@@ -10,7 +10,7 @@ from pathlib import Path as File
 from time import monotonic
 
 import pytest
-from tests.support.commits import AGENT, DEFAULTS, RULES, TEMPLATE, numbers, say
+from tests.support.commits import AGENT, DEFAULTS, RULES, TEMPLATE, put_text, version_numbers
 
 from carrel.adapters.sqlite import open_store
 from carrel.adapters.sqlite.write_lock import WriteLock
@@ -27,13 +27,13 @@ def anyio_backend() -> str:
 async def test_cached_listing_is_replaced_after_a_foreign_write(tmp_path: File) -> None:
     file = tmp_path / "carrel.db"
     async with open_store(file) as mine, open_store(file) as theirs:
-        await say(mine, "first", TEMPLATE, RULES)
+        await put_text(mine, "first", TEMPLATE, RULES)
         for number in range(2, 5):
             for scope in STACK:
                 cached = await mine.trees.read(STACK)
                 assert await mine.trees.read(STACK) == cached
                 before = await mine.trees.revisions(STACK)
-                await say(theirs, f"{scope.kind} {number}", scope, RULES)
+                await put_text(theirs, f"{scope.kind} {number}", scope, RULES)
                 assert await mine.trees.revisions(STACK) != before
                 [tree] = [
                     candidate
@@ -71,13 +71,13 @@ async def test_opening_waits_for_the_lock_without_blocking_the_loop(tmp_path: Fi
 async def test_closing_waits_for_no_reader(tmp_path: File) -> None:
     file = tmp_path / "carrel.db"
     async with open_store(file) as store:
-        await say(store, "before")
+        await put_text(store, "before")
         with closing(sqlite3.connect(file, isolation_level=None)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM version").fetchone()
-            await say(store, "after")
+            await put_text(store, "after")
             async with open_store(file):
                 began = monotonic()
             assert monotonic() - began < 15  # SQLite would wait for the reader twice as long
-            await say(store, "not blocked")
-        assert await numbers(store) == [3, 2, 1]
+            await put_text(store, "not blocked")
+        assert await version_numbers(store) == [3, 2, 1]

@@ -18,12 +18,12 @@ from tests.support.empty_stores import (
     NOW,
     SOUL,
     TEMPLATE,
-    Shelter,
+    OpenedStore,
+    check_findings,
     fill,
+    put_text,
+    read_view,
     rows_of,
-    say,
-    shown,
-    told,
 )
 
 from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
@@ -112,33 +112,33 @@ async def test_an_upgrade_keeps_what_the_file_holds(
     file: File, objects: DirectoryBlobStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_store(file, objects=objects) as store:
-        older = Shelter(store, objects)
+        older = OpenedStore(store, objects)
         await fill(older)
-        rows, view = await rows_of(older), await shown(older)
+        rows, view = await rows_of(older), await read_view(older)
         assert await store.maintenance.migrations() == tuple(MIGRATIONS)
     add_later_migration(monkeypatch)
 
     async with open_store(file, objects=objects) as store:
-        upgraded = Shelter(store, objects)
+        upgraded = OpenedStore(store, objects)
         assert await store.maintenance.migrations() == tuple(BOTH)
         assert store.reader.db.execute("SELECT text FROM note").fetchall() == [("a;b",)]
         assert await rows_of(upgraded) == rows
-        assert await shown(upgraded) == view
-        assert await told(upgraded) == []
+        assert await read_view(upgraded) == view
+        assert await check_findings(upgraded) == []
 
 
 async def test_an_upgraded_file_continues_versions_events_and_runs(
     file: File, objects: DirectoryBlobStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_store(file, objects=objects) as store:
-        await fill(Shelter(store, objects))
+        await fill(OpenedStore(store, objects))
     add_later_migration(monkeypatch)
 
     async with open_store(file, objects=objects) as store:
-        upgraded = Shelter(store, objects)
+        upgraded = OpenedStore(store, objects)
         latest = int(await store.events.latest_cursor())
         [tree] = await store.trees.read([AGENT], [SOUL])
-        head = await say(upgraded, "after", run="run_1")
+        head = await put_text(upgraded, "after", run="run_1")
         assert (head.version, head.revision) == (tree.version(SOUL) + 1, tree.revision + 1)
         [event] = await store.events.read_after(str(latest), EventFilter("acme"))
         assert (event.cursor, event.run) == (str(latest + 1), "run_1")
@@ -152,7 +152,7 @@ async def test_an_upgraded_file_continues_versions_events_and_runs(
         listed = await store.runs.list("acme")
         assert [run.id for run in listed] == ["run_3", "run_2", "run_1"]
         await store.maintenance.collect(NOW + 100 * HOUR, 0, 0)
-        assert await told(upgraded) == []
+        assert await check_findings(upgraded) == []
 
 
 async def test_an_upgraded_file_does_not_reuse_ids(
@@ -168,7 +168,7 @@ async def test_an_upgraded_file_does_not_reuse_ids(
     async with open_store(file) as store:
         assert await store.events.latest_cursor() == "90"
         assert await store.records.revision() == 5
-        await say(Shelter(store, None), "first")
+        await put_text(OpenedStore(store, None), "first")
         [event] = await store.events.read_after(None)
         assert event.cursor == "91"
         assert store.reader.db.execute("SELECT id FROM content").fetchall() == [(71,)]

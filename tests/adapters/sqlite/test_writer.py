@@ -13,17 +13,17 @@ import pytest
 from tests.support.commits import (
     ACME,
     AGENT,
+    FOREIGN_AGENT,
     NOW,
-    STRANGER,
     TEMPLATE,
-    applied,
-    attempt,
+    assert_applied,
     commit,
-    say,
-    texts,
+    put_text,
+    read_texts,
+    try_write,
     write,
 )
-from tests.support.empty_stores import Shelter, keep_only, told
+from tests.support.empty_stores import OpenedStore, check_findings, keep_only
 
 from carrel.adapters.sqlite import SqliteStore, open_store
 from carrel.adapters.sqlite.commit_batch import CommitBatch
@@ -87,7 +87,7 @@ async def ids(store: SqliteStore) -> tuple[Sequence[int], Sequence[int]]:
 
 
 async def integrity_problems(store: SqliteStore) -> list[str]:
-    return await told(Shelter(store, None))
+    return await check_findings(OpenedStore(store, None))
 
 
 async def fail_after(store: SqliteStore, *commits: Commit) -> None:
@@ -115,8 +115,8 @@ async def test_alternating_processes_assign_every_number_once(
     store: SqliteStore, file: File
 ) -> None:
     async with open_store(file) as other:
-        heads = [await say((store, other)[n // 2 % 2], f"text {n}") for n in range(12)]
-        new = [await say(writer, "x", STRANGER) for writer in (other, store)]
+        heads = [await put_text((store, other)[n // 2 % 2], f"text {n}") for n in range(12)]
+        new = [await put_text(writer, "x", FOREIGN_AGENT) for writer in (other, store)]
 
         assert [head.version for head in heads] == list(range(1, 13))
         assert [head.revision for head in heads] == list(range(1, 13))
@@ -130,7 +130,7 @@ async def test_concurrent_processes_assign_every_number_once(
     store: SqliteStore, file: File
 ) -> None:
     async with open_store(file) as other:
-        rivals = [say((store, other)[n % 2], f"text {n}") for n in range(60)]
+        rivals = [put_text((store, other)[n % 2], f"text {n}") for n in range(60)]
         heads = await asyncio.gather(*rivals)
 
         assert sorted(head.version for head in heads) == list(range(1, 61))
@@ -159,55 +159,55 @@ async def test_collection_revision_includes_the_writes_of_other_processes(
 
 
 async def test_quota_counts_writes_of_other_processes(store: SqliteStore, file: File) -> None:
-    await say(store, "12345")
+    await put_text(store, "12345")
     async with open_store(file) as other:
-        await say(other, "1234567890")
-        await say(other, "x", path=Path("another"))
-    await say(store, "123", path=Path("third"))
+        await put_text(other, "1234567890")
+        await put_text(other, "x", path=Path("another"))
+    await put_text(store, "123", path=Path("third"))
 
     [counted] = store.reader.db.execute("SELECT files, size FROM scope").fetchall()
     assert counted == (3, 14)
 
 
 async def test_failing_commit_of_a_group_stops_no_other(store: SqliteStore) -> None:
-    await say(store, "before")
+    await put_text(store, "before")
     failing = fail_after(
-        store, commit(await write(store, "never"), await write(store, "no", STRANGER))
+        store, commit(await write(store, "never"), await write(store, "no", FOREIGN_AGENT))
     )
-    sent = [asyncio.create_task(say(store, f"text {n}")) for n in range(9)]
+    sent = [asyncio.create_task(put_text(store, f"text {n}")) for n in range(9)]
     await failing
     heads = await asyncio.gather(*sent)
 
     assert sorted(head.version for head in heads) == list(range(2, 11))
     assert sorted(head.revision for head in heads) == list(range(2, 11))
     assert await ids(store) == (list(range(1, 11)), list(range(1, 11)))
-    assert await texts(store, STRANGER) == {}
+    assert await read_texts(store, FOREIGN_AGENT) == {}
     assert await integrity_problems(store) == []
 
 
 async def test_nothing_is_cached_from_a_failed_transaction(store: SqliteStore) -> None:
-    await say(store, "before")
+    await put_text(store, "before")
     spoilt = [await write(store, "never"), await write(store, "never", TEMPLATE)]
     await fail_after(store, commit(*spoilt, changes=(POLICY,)))
 
     assert await store.trees.revisions([AGENT, TEMPLATE]) == (1, 0)
     assert await store.records.revision() == 0
-    outcome = await attempt(
+    outcome = await try_write(
         store, "after", collection_revisions=(CollectionRevision(ACME, RecordType.POLICY, 0),)
     )
-    [head] = applied(outcome).heads
+    [head] = assert_applied(outcome).heads
     assert (head.version, head.revision) == (2, 2)
-    first = await say(store, "first", TEMPLATE)
+    first = await put_text(store, "first", TEMPLATE)
     assert (first.version, first.revision) == (1, 1)
-    assert await texts(store, TEMPLATE) == {"SOUL.md": "first"}
+    assert await read_texts(store, TEMPLATE) == {"SOUL.md": "first"}
     assert await ids(store) == ([1, 2, 3], [1, 2, 3])
     assert await integrity_problems(store) == []
 
 
 async def delete_all(store: SqliteStore) -> tuple[int, int]:
     """Delete all contents and events; return the highest ids so far."""
-    await say(store, "gone")
-    await say(store, None, max_versions=1)
+    await put_text(store, "gone")
+    await put_text(store, None, max_versions=1)
     contents, events = await ids(store)
     mark = await store.deliveries.cursor()
     assert await store.deliveries.enqueue(mark, str(events[-1]), [])
@@ -220,16 +220,16 @@ async def delete_all(store: SqliteStore) -> tuple[int, int]:
 async def test_deleted_ids_are_not_assigned_again(
     store: SqliteStore, file: File, writer: str
 ) -> None:
-    await keep_only(Shelter(store, None), 1)
+    await keep_only(OpenedStore(store, None), 1)
     async with open_store(file) as other:
-        await say(other, "known")
-        await say(other, None, max_versions=1)
+        await put_text(other, "known")
+        await put_text(other, None, max_versions=1)
         content, event = await delete_all(store)
         if writer == "a later":
             async with open_store(file) as later:
-                await say(later, "again")
+                await put_text(later, "again")
         else:
-            await say(store if writer == "the same" else other, "again")
+            await put_text(store if writer == "the same" else other, "again")
 
         assert await ids(other) == ([content + 1], [event + 1])
         assert await other.events.latest_cursor() == str(event + 1)
@@ -249,17 +249,17 @@ async def test_end_of_the_log_stays_when_its_events_are_deleted(
 async def test_process_that_dies_in_a_transaction_uses_up_no_ids(
     store: SqliteStore, file: File
 ) -> None:
-    await say(store, "before")
+    await put_text(store, "before")
     died = await asyncio.to_thread(
         subprocess.run, [sys.executable, "-c", DYING, str(file)], check=False
     )
     assert died.returncode == 9
 
-    assert (await say(store, "after")).revision == 2
+    assert (await put_text(store, "after")).revision == 2
     new = Scope(ACME, AGENT.kind, "new")
-    assert (await say(store, "first", new)).revision == 1
+    assert (await put_text(store, "first", new)).revision == 1
     assert await ids(store) == ([1, 2, 3], [1, 2, 3])
-    assert await texts(store, AGENT) == {"SOUL.md": "after"}
+    assert await read_texts(store, AGENT) == {"SOUL.md": "after"}
     assert await integrity_problems(store) == []
 
 
@@ -268,23 +268,23 @@ async def test_group_after_a_foreign_write_reads_all_its_paths_at_once(
 ) -> None:
     paths = [Path(f"notes/{n}.md") for n in range(20)]
     for path in paths[:15]:
-        await say(store, "first", path=path)
+        await put_text(store, "first", path=path)
     async with open_store(file) as other:
-        await say(other, "second", path=paths[0])
-        await say(other, None, path=paths[1])
+        await put_text(other, "second", path=paths[0])
+        await put_text(other, None, path=paths[1])
     queries: list[str] = []
     store.writer._db.set_trace_callback(queries.append)
     outcomes = await asyncio.gather(
         *(
-            attempt(store, "mine", path=path, expects=(Expect(AGENT, path, int(n < 15)),))
+            try_write(store, "mine", path=path, expects=(Expect(AGENT, path, int(n < 15)),))
             for n, path in enumerate(paths)
         ),
-        attempt(store, "twice", path=paths[9], expects=(Expect(AGENT, paths[9], 1),)),
+        try_write(store, "twice", path=paths[9], expects=(Expect(AGENT, paths[9], 1),)),
     )
     store.writer._db.set_trace_callback(None)
     refused = [n for n, outcome in enumerate(outcomes) if not isinstance(outcome, Applied)]
     assert refused == [0, 1, 20]
-    assert await texts(store, AGENT) == {
+    assert await read_texts(store, AGENT) == {
         **{path.text: "mine" for path in paths[2:]},
         paths[0].text: "second",
     }

@@ -9,9 +9,9 @@ import pytest
 from tests.support.strategies_rows import (
     NOW,
     Tables,
-    examined,
+    check_tables,
     find,
-    whole,
+    intact_tables,
 )
 
 from carrel.core.maintenance.findings import MAX_FINDINGS, FindingList
@@ -58,15 +58,15 @@ def rename(path: str, other: str) -> Break:
 
 
 def test_every_table_of_the_sample_store_has_rows_to_damage() -> None:
-    assert {table for table, rows in whole().items() if not rows} == {"idempotency_key"}
+    assert {table for table, rows in intact_tables().items() if not rows} == {"idempotency_key"}
 
 
 def test_an_intact_store_is_clean() -> None:
-    assert finding_texts(examined(whole())) == []
+    assert finding_texts(check_tables(intact_tables())) == []
 
 
 def test_an_empty_store_is_clean() -> None:
-    assert finding_texts(examined({table: [] for table in TABLES})) == []
+    assert finding_texts(check_tables({table: [] for table in TABLES})) == []
 
 
 DAMAGES: dict[str, tuple[Break, str]] = {
@@ -241,10 +241,10 @@ DAMAGES: dict[str, tuple[Break, str]] = {
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damage_is_reported(damage: str) -> None:
     damage_tables, expected = DAMAGES[damage]
-    tables = whole()
+    tables = intact_tables()
     damage_tables(tables)
 
-    findings = examined(tables)
+    findings = check_tables(tables)
 
     assert not findings.is_clean
     assert any(expected in text for text in finding_texts(findings)), finding_texts(findings)
@@ -252,22 +252,22 @@ def test_damage_is_reported(damage: str) -> None:
 
 @pytest.mark.parametrize("column", COLUMNS["entry"])
 def test_a_head_that_differs_from_its_newest_version_is_reported(column: str) -> None:
-    tables = whole()
+    tables = intact_tables()
     row = find(tables, "entry", lambda row: row[0] == 2 and row[1] == "SOUL.md")
     value = row[column_index("entry", column)]
     row[column_index("entry", column)] = value + 1 if isinstance(value, int) else value[::-1]
 
-    assert not examined(tables).is_clean
+    assert not check_tables(tables).is_clean
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_duplicate_or_misplaced_row_is_reported(table: str) -> None:
-    tables = whole()
+    tables = intact_tables()
     if table == "idempotency_key":
         tables[table] = [["acme", "put", key, "f", NOW, None, None, None] for key in ("a", "b")]
     tables[table].append(list(tables[table][0]))
 
-    findings = examined(tables)
+    findings = check_tables(tables)
 
     last = [text for text in finding_texts(findings) if f"{table} " in text]
     assert any("is a duplicate" in text or "is out of key order" in text for text in last), (
@@ -279,24 +279,25 @@ def test_a_duplicate_or_misplaced_row_is_reported(table: str) -> None:
 @pytest.mark.parametrize("invalid", [3.5, None, "text", 7, b"bytes"], ids=repr)
 def test_a_value_of_an_unexpected_type_is_reported(table: str, invalid: object) -> None:
     for number, column in list(enumerate(COLUMNS[table]))[KEY_LENGTHS[table] :]:
-        tables = whole()
+        tables = intact_tables()
         types = COLUMNS[table][column]
         if not tables[table] or isinstance(invalid, types):
             continue
         tables[table][0][number] = invalid
 
         assert any(
-            "a column has an unexpected type" in text for text in finding_texts(examined(tables))
+            "a column has an unexpected type" in text
+            for text in finding_texts(check_tables(tables))
         ), column
 
 
 def test_unreferenced_content_is_a_warning_after_the_grace_period() -> None:
-    tables = whole()
+    tables = intact_tables()
     tables["content"].append([7, tables["content"][0][1], 7, NOW - 60_000, b"beneath"])
     tables["counter"][0][1] = 7
 
-    assert finding_texts(examined(tables, grace=60_000)) == []
-    findings = examined(tables, grace=59_999)
+    assert finding_texts(check_tables(tables, grace=60_000)) == []
+    findings = check_tables(tables, grace=59_999)
     assert finding_texts(findings) == ["warning: content: 1 row is unreferenced; run carrel gc"]
     assert findings.is_clean
 
@@ -305,7 +306,7 @@ def test_external_blobs_are_listed_with_their_size() -> None:
     from carrel.core.maintenance.store_check import StoreCheck  # noqa: PLC0415 - only this test needs it
 
     check = StoreCheck(NOW, 0)
-    check.check_rows("content", whole()["content"])
+    check.check_rows("content", intact_tables()["content"])
 
     assert list(check.external_blobs.values()) == [100_000]
 
@@ -322,8 +323,8 @@ def test_findings_are_listed_up_to_a_limit_and_counted_beyond_it() -> None:
 
 def test_no_finding_contains_content_or_the_value_of_a_unique_key() -> None:
     for damage_tables, _ in DAMAGES.values():
-        tables = whole()
+        tables = intact_tables()
         damage_tables(tables)
-        for text in finding_texts(examined(tables)):
+        for text in finding_texts(check_tables(tables)):
             assert "beneath" not in text
             assert "ada@" not in text

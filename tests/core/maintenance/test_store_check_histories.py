@@ -18,11 +18,11 @@ from tests.support.strategies_rows import (
     SOUL,
     TEMPLATE,
     Tables,
-    change,
-    examined,
+    apply_change,
+    check_tables,
+    put_text,
     rows_of,
-    say,
-    start,
+    start_run,
 )
 
 from carrel.adapters.sqlite import SqliteStore, open_store
@@ -39,15 +39,15 @@ def finding_texts(findings: FindingList) -> list[str]:
 async def build_pruned_history(store: SqliteStore) -> Tables:
     """A run holds the third of nine versions; pruning retains two more."""
     body = {"limits": {"maxVersions": 2}}
-    await change(
+    await apply_change(
         store,
         RecordChange("acme", RecordType.POLICY, "policy", body, 0),
         at=NOW - 2 * CLOCK_SKEW_MS,
     )
     for n in range(9):
-        await say(store, f"text {n}", max_versions=2)
+        await put_text(store, f"text {n}", max_versions=2)
         if n == 2:
-            await start(store, "run_1")
+            await start_run(store, "run_1")
     return await rows_of(store)
 
 
@@ -65,35 +65,37 @@ def test_pruned_versions_are_no_gap_but_a_version_of_a_kept_run_must_exist() -> 
     tables = build_tables(build_pruned_history)
     versions = [row[2] for row in tables["version"]]
     assert versions == [3, 8, 9]
-    assert finding_texts(examined(tables, grace=1)) == []
+    assert finding_texts(check_tables(tables, grace=1)) == []
 
     tables["version"].pop(0)
 
-    [finding] = finding_texts(examined(tables, grace=1))
+    [finding] = finding_texts(check_tables(tables, grace=1))
     assert "versions 1 to 7 are missing, although a kept run can see one" in finding
 
 
 def test_only_a_gap_from_after_the_policy_change_is_reported() -> None:
     async def build(store: SqliteStore) -> Tables:
         for n in range(4):
-            await say(store, f"text {n}", max_versions=1, at=NOW - 9 * CLOCK_SKEW_MS)
+            await put_text(store, f"text {n}", max_versions=1, at=NOW - 9 * CLOCK_SKEW_MS)
         body = {"limits": {"maxVersions": 50}}
-        await change(
+        await apply_change(
             store,
             RecordChange("acme", RecordType.POLICY, "policy", body, 0),
             at=NOW - 8 * CLOCK_SKEW_MS,
         )
         for n in range(3):
-            await say(store, f"later {n}", max_versions=50, at=NOW)
+            await put_text(store, f"later {n}", max_versions=50, at=NOW)
         return await rows_of(store)
 
     tables = build_tables(build)
     assert [row[2] for row in tables["version"]] == [4, 5, 6, 7]
-    assert finding_texts(examined(tables, grace=99 * CLOCK_SKEW_MS)) == []
+    assert finding_texts(check_tables(tables, grace=99 * CLOCK_SKEW_MS)) == []
 
     del tables["version"][2]
 
-    assert "version 6 is missing" in finding_texts(examined(tables, grace=99 * CLOCK_SKEW_MS))[0]
+    assert (
+        "version 6 is missing" in finding_texts(check_tables(tables, grace=99 * CLOCK_SKEW_MS))[0]
+    )
 
 
 Step = tuple[str, int]
@@ -115,21 +117,23 @@ async def history(store: SqliteStore, steps: Sequence[Step], keep: int = 2) -> T
         if action in {"put", "drop"}:
             text = f"text {n}" if action == "put" else None
             run = runs[-1].id if runs else None
-            await say(store, text, scope, path, at=at, max_versions=keep, run=run)
+            await put_text(store, text, scope, path, at=at, max_versions=keep, run=run)
         elif action == "run":
-            runs.append(await start(store, f"run_{n}", AGENT, TEMPLATE))
+            runs.append(await start_run(store, f"run_{n}", AGENT, TEMPLATE))
         elif action == "release" and runs:
             released = runs.pop(number % len(runs))
             assert await store.runs.update(replace(released, snapshot_kept=False), released)
         elif action == "policy":
             keep = number + 1
             body = {"limits": {"maxVersions": keep}}
-            await change(store, RecordChange("acme", RecordType.POLICY, "policy", body), at=at)
+            await apply_change(
+                store, RecordChange("acme", RecordType.POLICY, "policy", body), at=at
+            )
         elif action == "collect":
             await store.maintenance.collect(at, grace_ms=0, event_retention_ms=3_600_000)
         elif action == "fact":
             person = {"n": n} if number else None
-            await change(
+            await apply_change(
                 store, RecordChange("acme", RecordType.PERSON, f"per_{number}", person), at=at
             )
     return await rows_of(store)
@@ -140,7 +144,7 @@ async def history(store: SqliteStore, steps: Sequence[Step], keep: int = 2) -> T
 def test_a_store_changed_only_by_commits_is_clean(steps: Sequence[Step]) -> None:
     tables = build_tables(lambda store: history(store, steps))
 
-    findings = examined(tables)
+    findings = check_tables(tables)
 
     assert findings.is_clean, finding_texts(findings)
 
@@ -158,4 +162,4 @@ def test_any_lost_row_of_a_tree_is_reported(steps: Sequence[Step], table: str, r
 
     tables[table].remove(random.choice(tables[table]))
 
-    assert not examined(tables).is_clean
+    assert not check_tables(tables).is_clean

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.support.strategies_trees import (
     SCOPES,
+    apply_write,
     blob,
     entries,
-    live,
+    live_files,
     paths,
     stacks,
     trees,
-    written,
 )
 
 from carrel.core.identifiers import Path
@@ -27,7 +27,7 @@ from carrel.core.store.tree import Tree
 def test_composing_equals_a_naive_merge(layers: tuple[Tree, ...]) -> None:
     naive: dict[Path, tuple[int, Entry]] = {}
     for depth in reversed(range(len(layers))):
-        naive.update({path: (depth, entry) for path, entry in live(layers[depth]).items()})
+        naive.update({path: (depth, entry) for path, entry in live_files(layers[depth]).items()})
 
     composed = compose(layers)
 
@@ -40,7 +40,7 @@ def test_composing_equals_a_naive_merge(layers: tuple[Tree, ...]) -> None:
 
 @given(stacks(), paths)
 def test_a_path_that_no_layer_has_is_absent(layers: tuple[Tree, ...], path: Path) -> None:
-    expected = any(path in live(tree) for tree in layers)
+    expected = any(path in live_files(tree) for tree in layers)
 
     assert (resolve(path, layers) is not None) == expected
     assert (upstream_blob(path, layers) is not None) == expected
@@ -63,8 +63,8 @@ def test_an_update_is_available_when_the_layer_below_differs_from_the_base(
 def test_every_write_changes_the_etag_of_file_and_workspace(
     tree: Tree, path: Path, entry: Entry
 ) -> None:
-    once = written(tree, Write(tree.scope, path, entry))
-    twice = written(once, Write(tree.scope, path, entry))
+    once = apply_write(tree, Write(tree.scope, path, entry))
+    twice = apply_write(once, Write(tree.scope, path, entry))
 
     tags = [getattr(resolve(path, [layer]), "etag", None) for layer in (tree, once, twice)]
     assert len(set(tags)) == 3

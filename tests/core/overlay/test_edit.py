@@ -17,7 +17,9 @@ from tests.support.strategies_trees import (
     paths,
     stacks,
     trees,
-    written,
+)
+from tests.support.strategies_trees import (
+    apply_write as written,
 )
 
 from carrel.core.errors import NotFound, ValidationError, WorkspaceConflict

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import (
     NoEncryption,
     PrivateFormat,
 )
-from tests.support.strategies_text import redacted, some, takes_linear_time
+from tests.support.strategies_text import random_text, redacted, takes_linear_time
 
 from carrel.core.redaction.secret_patterns import find_secrets
 
@@ -50,7 +50,7 @@ PGP = "\n".join(
         "Version: GnuPG v2",
         f"Comment: of no concern {'and long ' * 40}",
         "",
-        *(some(64), some(63) + "=", "=a1B2"),
+        *(random_text(64), random_text(63) + "=", "=a1B2"),
         "-----END PGP PRIVATE KEY BLOCK-----",
     ]
 )
@@ -74,7 +74,7 @@ def test_a_key_is_redacted_in_every_format(key: str) -> None:
 
 @pytest.mark.parametrize("between", ["", " ", "  "])
 def test_a_key_without_line_ends_is_redacted(between: str) -> None:
-    lines = [OPENING, some(64), some(64)[::-1], some(20) + "=", CLOSING]
+    lines = [OPENING, random_text(64), random_text(64)[::-1], random_text(20) + "=", CLOSING]
     assert redacted(f"KEY={between.join(lines)};") == "KEY=<private-key>;"
 
 
@@ -84,30 +84,34 @@ def test_a_short_key_between_its_lines_alone_is_redacted() -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\\n", "\\r\\n", "\\\\n"])
 def test_an_unterminated_key_is_redacted_up_to_its_last_line(end: str) -> None:
-    lines = end.join([OPENING, some(64), some(64)[::-1], some(15)])
+    lines = end.join([OPENING, random_text(64), random_text(64)[::-1], random_text(15)])
     assert redacted(lines) == "<private-key>"
     assert redacted(f"{lines}{end}and then prose") == f"<private-key>{end}and then prose"
     assert redacted(f"{lines}{end}{end}Thanks{end}") == f"<private-key>{end}{end}Thanks{end}"
-    assert redacted(f"{lines[:-10]}…") == f"<private-key>{end}{some(15)[:5]}…"
+    assert redacted(f"{lines[:-10]}…") == f"<private-key>{end}{random_text(15)[:5]}…"
     assert redacted(f'{{"key": "{lines}"}}') == '{"key": "<private-key>"}'
 
 
 def test_a_key_cut_in_its_first_line_is_redacted() -> None:
-    assert redacted(f"{OPENING}\n{some(30)}\n") == "<private-key>\n"
-    assert redacted(f"{OPENING}\n{some(50)}... and so on") == "<private-key>... and so on"
-    assert redacted(f"{OPENING}{some(50)}") == "<private-key>"
+    assert redacted(f"{OPENING}\n{random_text(30)}\n") == "<private-key>\n"
+    assert redacted(f"{OPENING}\n{random_text(50)}... and so on") == "<private-key>... and so on"
+    assert redacted(f"{OPENING}{random_text(50)}") == "<private-key>"
 
 
 def test_a_partly_redacted_key_is_redacted_completely() -> None:
-    partly = f"{OPENING}\n{some(40)}[REDACTED:door]{some(9)}\n[REDACTED]\n{some(30)}\n"
+    middle = f"{random_text(40)}[REDACTED:door]{random_text(9)}\n[REDACTED]\n{random_text(30)}"
+    partly = f"{OPENING}\n{middle}\n"
     assert redacted(f"{partly}{CLOSING}") == "<private-key>"
-    assert redacted(f"{OPENING}\n{some(40)}[REDACTED:door]{some(9)}\n") == "<private-key>\n"
+    assert (
+        redacted(f"{OPENING}\n{random_text(40)}[REDACTED:door]{random_text(9)}\n")
+        == "<private-key>\n"
+    )
 
 
 def test_a_key_after_an_unterminated_key_is_redacted() -> None:
-    text = f"{OPENING}\n{some(64)}\n{OPENING}\n{some(64)}\n{CLOSING}\n"
+    text = f"{OPENING}\n{random_text(64)}\n{OPENING}\n{random_text(64)}\n{CLOSING}\n"
     assert redacted(text) == "<private-key>\n<private-key>\n"
-    text = f"{OPENING}\nNote: {OPENING}\n{some(64)}\n{CLOSING}\n"
+    text = f"{OPENING}\nNote: {OPENING}\n{random_text(64)}\n{CLOSING}\n"
     assert redacted(text) == "<private-key>\n"
 
 

@@ -15,7 +15,7 @@ import pytest
 from ahocorasick_rs import BytesAhoCorasick
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.strategies_text import LETTERS, redacted, some, takes_linear_time
+from tests.support.strategies_text import LETTERS, random_text, redacted, takes_linear_time
 
 from carrel.core.redaction.secret_patterns import WINDOW_BYTES, find_secrets, scan
 
@@ -30,25 +30,25 @@ JWT = (
 TOKENS = [
     ("aws-access-key", "AKIAIOSFODNN7EXAMPLE"),
     ("aws-access-key", "ASIAY34FZKBOKMUTVV7A"),
-    *(("github-token", f"gh{kind}_{some(36)}") for kind in "pousr"),
+    *(("github-token", f"gh{kind}_{random_text(36)}") for kind in "pousr"),
     ("github-token", "ghp_" + "a" * 36),
-    ("github-token", f"ghr_{some(76)}"),
-    ("github-token", f"github_pat_{some(22)}_{some(59)}"),
-    ("slack-token", f"xoxb-123456789012-1234567890123-{some(24)}"),
+    ("github-token", f"ghr_{random_text(76)}"),
+    ("github-token", f"github_pat_{random_text(22)}_{random_text(59)}"),
+    ("slack-token", f"xoxb-123456789012-1234567890123-{random_text(24)}"),
     ("slack-token", f"xoxp-123456789012-123456789012-123456789012-{DIGEST[:32]}"),
-    ("slack-token", f"xoxa-2-{some(40)}"),
-    ("slack-token", f"xoxe-1-{some(146)}"),
+    ("slack-token", f"xoxa-2-{random_text(40)}"),
+    ("slack-token", f"xoxe-1-{random_text(146)}"),
     ("slack-token", f"xapp-1-A0123456789-1234567890123-{DIGEST}"),
-    ("openai-key", f"sk-{some(48)}"),
+    ("openai-key", f"sk-{random_text(48)}"),
     ("openai-key", f"sk-{string.ascii_letters}"),
-    ("openai-key", f"sk-{some(20)}T3BlbkFJ{some(20)}"),
+    ("openai-key", f"sk-{random_text(20)}T3BlbkFJ{random_text(20)}"),
     ("openai-key", "sk-proj-" + "Ab-_" * 15 + "T3BlbkFJ" + "cD_-" * 15 + "E"),
-    ("openai-key", f"sk-svcacct-{some(60)}"),
-    ("openai-key", f"sk-admin-{some(60)}"),
-    ("anthropic-key", f"sk-ant-api03-{some(93, LETTERS + '-_')}AA"),
-    ("anthropic-key", f"sk-ant-admin01-{some(93)}"),
+    ("openai-key", f"sk-svcacct-{random_text(60)}"),
+    ("openai-key", f"sk-admin-{random_text(60)}"),
+    ("anthropic-key", f"sk-ant-api03-{random_text(93, LETTERS + '-_')}AA"),
+    ("anthropic-key", f"sk-ant-admin01-{random_text(93)}"),
     ("anthropic-key", "sk-ant-api03-" + "Ab-c1_" * 15 + "AA"),
-    ("anthropic-key", f"sk-ant-{some(40)}"),
+    ("anthropic-key", f"sk-ant-{random_text(40)}"),
     ("jwt", JWT),
 ]
 CONTEXTS = ["{}", "key={};", '{{"key": "{}"}}', "`{}`", "**{}**", "_{}_", "({}).", "a\\n{}\\nb"]
@@ -72,17 +72,17 @@ def test_a_token_across_a_window_edge_is_detected(shift: int) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "task-" + some(48),
-        "risk-" + some(48),
-        "a desk-" + some(30),
+        "task-" + random_text(48),
+        "risk-" + random_text(48),
+        "a desk-" + random_text(30),
         "x" + "AKIAIOSFODNN7EXAMPLE",
         "AKIAIOSFODNN7EXAMPLES",
         "AKIAIOSFODNN7EXAMPL",
         "akiaiosfodnn7example",
-        "xghp_" + some(36),
-        "ghp_" + some(35),
+        "xghp_" + random_text(36),
+        "ghp_" + random_text(35),
         "ghp_" + DIGEST[:40],
-        "ghx_" + some(36),
+        "ghx_" + random_text(36),
         "github_pat_your_token_goes_in_this_place",
         "github_pat_" + DIGEST,
         "xoxb-your-own-token-goes-here",
@@ -90,7 +90,7 @@ def test_a_token_across_a_window_edge_is_detected(shift: int) -> None:
         "xoxb-" + DIGEST[:32],
         "xoxb-" + UUID,
         f"xoxb-{UUID}-AKIA{UUID}",
-        "xoxz-123456789012-1234567890123-" + some(24),
+        "xoxz-123456789012-1234567890123-" + random_text(24),
         "sk-",
         "sk-learn",
         "sk-estimator-doc-link-that-goes-on-for-a-long-time-1",
@@ -116,8 +116,8 @@ def test_a_token_across_a_window_edge_is_detected(shift: int) -> None:
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0." + DIGEST,
         "eyJhbGciOiJIUzI1NiJ9.c3ViamVjdCBvZiB0aGUga2V5.c2lnbmF0dXJlIG9mIGl0",
         "x" + JWT,
-        "-----BEGIN CERTIFICATE-----\nMIIB" + some(60) + "\n-----END CERTIFICATE-----",
-        "-----BEGIN PUBLIC KEY-----\nMIIB" + some(60) + "\n-----END PUBLIC KEY-----",
+        "-----BEGIN CERTIFICATE-----\nMIIB" + random_text(60) + "\n-----END CERTIFICATE-----",
+        "-----BEGIN PUBLIC KEY-----\nMIIB" + random_text(60) + "\n-----END PUBLIC KEY-----",
         "between `-----BEGIN PRIVATE KEY-----` and `-----END PRIVATE KEY-----`",
         "-----BEGIN PRIVATE KEY----- and -----END PRIVATE KEY-----",
         "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
@@ -163,9 +163,9 @@ def test_digests_and_uuids_are_never_redacted(parts: list[tuple[str, str, str]])
 @given(st.lists(digests_and_uuids, min_size=1, max_size=3))
 def test_a_digest_joined_to_a_key_is_not_redacted(values: list[str]) -> None:
     rest = "-" + "-".join(values)
-    assert redacted(f"sk-proj-{some(48)}{rest}") == f"<openai-key>{rest}"
-    assert redacted(f"sk-ant-api03-{some(93)}{rest}") == f"<anthropic-key>{rest}"
-    assert redacted(f"xoxb-1234567890-{some(24)}{rest}") == f"<slack-token>{rest}"
+    assert redacted(f"sk-proj-{random_text(48)}{rest}") == f"<openai-key>{rest}"
+    assert redacted(f"sk-ant-api03-{random_text(93)}{rest}") == f"<anthropic-key>{rest}"
+    assert redacted(f"xoxb-1234567890-{random_text(24)}{rest}") == f"<slack-token>{rest}"
 
 
 def test_a_digest_belongs_to_a_slack_token_of_numbers_and_a_uuid_does_not() -> None:
@@ -174,7 +174,7 @@ def test_a_digest_belongs_to_a_slack_token_of_numbers_and_a_uuid_does_not() -> N
 
 
 def test_a_token_inside_a_private_key_is_redacted_with_it() -> None:
-    inside = f"{some(20)}/AKIAIOSFODNN7EXAMPLE/{some(20)}"
+    inside = f"{random_text(20)}/AKIAIOSFODNN7EXAMPLE/{random_text(20)}"
     block = f"-----BEGIN PRIVATE KEY-----\n{inside}\n-----END PRIVATE KEY-----"
     assert redacted(f"a {block} b") == "a <private-key> b"
 

@@ -7,21 +7,21 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.support.full_app import Whole, whole
-from tests.support.graphql_client import Scene, scene
+from tests.support.full_app import FullApp, open_full_app
+from tests.support.graphql_client import GraphqlTenant, create_graphql_tenant
 
 
 @pytest.fixture
-async def server(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def owner(server: Whole) -> httpx.AsyncClient:
+async def owner(server: FullApp) -> httpx.AsyncClient:
     return await server.owner()
 
 
 @pytest.fixture
-async def sample(owner: httpx.AsyncClient) -> Scene:
-    return await scene(owner)
+async def sample(owner: httpx.AsyncClient) -> GraphqlTenant:
+    return await create_graphql_tenant(owner)

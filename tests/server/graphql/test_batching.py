@@ -9,10 +9,10 @@ from pathlib import Path as File
 import httpx
 import pytest
 from tests.server.graphql.test_overview import ROWS
-from tests.support.full_app import Whole, app_of
-from tests.support.graphql_client import Scene, scene, told, write
+from tests.support.full_app import FullApp, create_rest_app
+from tests.support.graphql_client import GraphqlTenant, create_graphql_tenant, query_data, write
 from tests.support.services.files import fresh
-from tests.support.stores import world_of
+from tests.support.stores import ports_over
 
 from carrel.actions.accounts.credentials import authenticate
 from carrel.actions.agents import agents, overview
@@ -54,17 +54,19 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> StatementLog:
 
 
 @pytest.fixture
-async def server(tmp_path: File, statements: StatementLog) -> AsyncIterator[Whole]:
+async def server(tmp_path: File, statements: StatementLog) -> AsyncIterator[FullApp]:
     async with open_store(fresh(tmp_path / "carrel.db")) as store:
-        ports = world_of(store)
-        yield Whole(ports, app_of(ports))
+        ports = ports_over(store)
+        yield FullApp(ports, create_rest_app(ports))
 
 
-async def actor_of(server: Whole, owner: httpx.AsyncClient) -> Actor:
+async def actor_of(server: FullApp, owner: httpx.AsyncClient) -> Actor:
     return await authenticate(server.ports, owner.headers["Authorization"].partition(" ")[2])
 
 
-async def create_agents(server: Whole, owner: httpx.AsyncClient, sample: Scene, many: int) -> None:
+async def create_agents(
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant, many: int
+) -> None:
     """Create this many agents with their own files and a paired human."""
     actor = await actor_of(server, owner)
     for number in range(many):
@@ -77,16 +79,16 @@ async def create_agents(server: Whole, owner: httpx.AsyncClient, sample: Scene, 
 
 
 async def test_agents_with_pins_humans_templates_and_files_take_a_bounded_number_of_statements(
-    server: Whole, owner: httpx.AsyncClient, statements: StatementLog
+    server: FullApp, owner: httpx.AsyncClient, statements: StatementLog
 ) -> None:
-    sample = await scene(owner)
+    sample = await create_graphql_tenant(owner)
     await write(owner, "/v1/defaults/files/USER.md", "for {{HUMAN_NAME}}")
     await create_agents(server, owner, sample, 99)
     counts = {}
     for many in (10, 100):
         await owner.patch("/v1/agents/marco", json={"name": f"Marco {many}"})
         del statements[:]
-        page = (await told(owner, DOCUMENT.replace("first: 4", "first: 3"), n=many))["agents"]
+        page = (await query_data(owner, DOCUMENT.replace("first: 4", "first: 3"), n=many))["agents"]
         counts[many] = len(statements)
         assert len(page["items"]) == many
         last = page["items"][-1]
@@ -99,15 +101,15 @@ async def test_agents_with_pins_humans_templates_and_files_take_a_bounded_number
 
 
 async def test_review_details_take_a_bounded_number_of_statements(
-    server: Whole, owner: httpx.AsyncClient, statements: StatementLog
+    server: FullApp, owner: httpx.AsyncClient, statements: StatementLog
 ) -> None:
-    sample = await scene(owner)
+    sample = await create_graphql_tenant(owner)
     await create_agents(server, owner, sample, 99)
     counts = {}
     for many in (10, 100):
         await owner.patch("/v1/agents/marco", json={"name": f"Marco {many}"})
         del statements[:]
-        page = (await told(owner, REVIEWS, n=many))["agents"]["items"]
+        page = (await query_data(owner, REVIEWS, n=many))["agents"]["items"]
         counts[many] = len(statements)
         rules = page[-1]["pins"][0]
         assert (rules["latestVersion"], rules["latestSource"]) == (2, "template")
@@ -116,9 +118,9 @@ async def test_review_details_take_a_bounded_number_of_statements(
 
 
 async def test_overrides_and_last_runs_take_a_bounded_number_of_statements(
-    server: Whole, owner: httpx.AsyncClient, statements: StatementLog
+    server: FullApp, owner: httpx.AsyncClient, statements: StatementLog
 ) -> None:
-    sample = await scene(owner)
+    sample = await create_graphql_tenant(owner)
     await create_agents(server, owner, sample, 99)
     for number in range(0, 99, 9):
         await owner.post("/v1/runs", json={"agentId": f"bot-{number}"})
@@ -126,7 +128,7 @@ async def test_overrides_and_last_runs_take_a_bounded_number_of_statements(
     for many in (10, 100):
         await owner.patch("/v1/agents/marco", json={"name": f"Marco {many}"})
         del statements[:]
-        page = (await told(owner, ROWS, n=many))["agents"]["items"]
+        page = (await query_data(owner, ROWS, n=many))["agents"]["items"]
         counts[many] = len(statements)
         assert any(row["lastRun"] for row in page)
         assert {row["overrideCount"] for row in page} == {0}
@@ -134,9 +136,9 @@ async def test_overrides_and_last_runs_take_a_bounded_number_of_statements(
 
 
 async def test_templates_with_pins_and_files_take_a_bounded_number_of_statements(
-    server: Whole, owner: httpx.AsyncClient, statements: StatementLog
+    server: FullApp, owner: httpx.AsyncClient, statements: StatementLog
 ) -> None:
-    await scene(owner)
+    await create_graphql_tenant(owner)
     for number in range(29):
         await owner.post("/v1/templates", json={"slug": f"t{number}", "name": "T"})
         await write(owner, f"/v1/templates/t{number}/files/GUARDRAILS.md", f"be {number}")
@@ -144,14 +146,14 @@ async def test_templates_with_pins_and_files_take_a_bounded_number_of_statements
     for many in (3, 30):
         await owner.patch("/v1/agents/marco", json={"name": f"Marco {many}"})
         del statements[:]
-        page = (await told(owner, TEMPLATES, n=many))["templates"]
+        page = (await query_data(owner, TEMPLATES, n=many))["templates"]
         counts[many] = len(statements)
         assert len(page["items"]) == many
     assert counts[30] <= counts[3] <= MAX_STATEMENTS, counts
 
 
-async def test_batch_loads_equal_single_loads(server: Whole, owner: httpx.AsyncClient) -> None:
-    sample = await scene(owner)
+async def test_batch_loads_equal_single_loads(server: FullApp, owner: httpx.AsyncClient) -> None:
+    sample = await create_graphql_tenant(owner)
     await create_agents(server, owner, sample, 5)
     ports, actor = server.ports, await actor_of(server, owner)
     listed = (await overview.list_agents(ports, actor, limit=100)).items

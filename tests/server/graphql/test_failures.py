@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 from structlog.testing import capture_logs
-from tests.support.full_app import Whole, app_of, whole
-from tests.support.graphql_client import ask, scene, write
+from tests.support.full_app import FullApp, create_rest_app, open_full_app
+from tests.support.graphql_client import create_graphql_tenant, execute_query, write
 
 from carrel.core.store.record import AuditEntry, Record, RecordType
 from carrel.ports import Records
@@ -24,8 +24,8 @@ PINS = """{ agentPinStatus(agentId: "marco") {
 
 
 @pytest.fixture
-async def server(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
@@ -40,15 +40,15 @@ def damage(directory: File, text: str, becomes: str | None) -> None:
 
 @pytest.mark.parametrize("becomes", ["be bad!", None])
 async def test_an_unreadable_pin_is_named_and_fails_alone(
-    server: Whole, tmp_path: File, becomes: str | None
+    server: FullApp, tmp_path: File, becomes: str | None
 ) -> None:
     owner = await server.owner()
     await write(owner, "/v1/defaults/files/PLATFORM.md", "our platform")
-    await scene(owner)
+    await create_graphql_tenant(owner)
     await write(owner, "/v1/templates/sales/files/GUARDRAILS.md", "be better")
     damage(tmp_path, "be good", becomes)
     with capture_logs() as logs:
-        answer = await ask(owner, PINS)
+        answer = await execute_query(owner, PINS)
     rows = {row["path"]: row for row in answer["data"]["agentPinStatus"]}
     rules, platform = rows["GUARDRAILS.md"], rows["PLATFORM.md"]
     assert (rules["pinnedContent"], rules["latestContent"]) == (None, "be better")
@@ -62,15 +62,17 @@ async def test_an_unreadable_pin_is_named_and_fails_alone(
     assert line["request_id"] == error["extensions"]["correlationId"]
 
 
-async def test_an_unreadable_file_does_not_affect_the_others(server: Whole, tmp_path: File) -> None:
+async def test_an_unreadable_file_does_not_affect_the_others(
+    server: FullApp, tmp_path: File
+) -> None:
     owner = await server.owner()
-    await scene(owner)
+    await create_graphql_tenant(owner)
     run = (await owner.post("/v1/runs", json={"agentId": "marco"})).json()["runId"]
     damage(tmp_path, "{{AGENT_NAME}} is brisk", "{{AGENT_NAME}} is brusk")
     frozen = '{ run(id: "%s") { files { items { path content } } } }' % run  # noqa: UP031
     live = '{ files(place: {agentId: "marco"}) { items { path content renderedSha256 } } }'
     for document, steps in ((live, ["files"]), (frozen, ["run", "files"])):
-        answer = await ask(owner, document)
+        answer = await execute_query(owner, document)
         node: Any = answer["data"]
         for step in steps:
             node = node[step]
@@ -101,18 +103,18 @@ class Failing:
         return await self._records.get(tenant, record_type, ids)
 
 
-async def test_an_unexpected_error_returns_an_id_and_is_logged_once(server: Whole) -> None:
+async def test_an_unexpected_error_returns_an_id_and_is_logged_once(server: FullApp) -> None:
     owner = await server.owner()
-    await scene(owner)
+    await create_graphql_tenant(owner)
     for number in range(5):
         new = {"slug": f"a{number}", "name": "A", "templateId": "sales"}
         assert (await owner.post("/v1/agents", json=new)).status_code == 201
     ports = replace(server.ports, records=Failing(server.ports.records))
-    transport = httpx.ASGITransport(app=app_of(ports))
+    transport = httpx.ASGITransport(app=create_rest_app(ports))
     broken = httpx.AsyncClient(transport=transport, base_url="http://carrel", headers=owner.headers)
     document = "{ audit { next } agents { items { slug template { slug } } } me { role } }"
     with capture_logs() as logs:
-        answer = await ask(broken, document)
+        answer = await execute_query(broken, document)
     assert answer["data"]["me"] == {"role": "owner"}
     assert answer["data"]["audit"] is None
     items = answer["data"]["agents"]["items"]

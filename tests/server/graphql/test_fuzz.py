@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis_graphql import from_schema, nodes
-from tests.support.full_app import whole
-from tests.support.graphql_client import scene
+from tests.support.full_app import open_full_app
+from tests.support.graphql_client import create_graphql_tenant
 
 from carrel.server.graphql.schema import SCHEMA
 
@@ -88,10 +88,10 @@ class Server:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     directory: File = tmp_path_factory.mktemp("fuzz")
     loop = asyncio.new_event_loop()
-    opening = whole(directory)
+    opening = open_full_app(directory)
     opened = loop.run_until_complete(opening.__aenter__())
     owner = loop.run_until_complete(opened.owner())
-    loop.run_until_complete(scene(owner))
+    loop.run_until_complete(create_graphql_tenant(owner))
     yield Server(loop, owner)
     loop.run_until_complete(opening.__aexit__(None, None, None))
     loop.run_until_complete(loop.shutdown_default_executor())

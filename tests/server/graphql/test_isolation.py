@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from tests.support.full_app import Whole
-from tests.support.graphql_client import Scene, ask, refused, scene, told
+from tests.support.full_app import FullApp
+from tests.support.graphql_client import (
+    GraphqlTenant,
+    create_graphql_tenant,
+    execute_query,
+    query_data,
+    query_error_code,
+)
 
 from carrel.core.access import Actor, Permission
 from carrel.server.graphql import LIMITS, SCHEMA, DocumentCache, GraphqlOperation, execute
@@ -48,24 +54,24 @@ CREATE = """mutation { createAgentFromTemplate(
 
 
 async def test_records_of_another_tenant_are_not_found(
-    server: Whole, owner: httpx.AsyncClient, sample: Scene
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     other = await server.owner("globex")
     await other.post("/v1/agents", json={"slug": "mine", "name": "Mine"})
     run = (await owner.post("/v1/runs", json={"agentId": "marco"})).json()["runId"]
     for document in (*DOCUMENTS, CREATE):
         for id in (*sample.ids, run, "marco", "sales"):
-            assert await refused(other, document % id) == "NOT_FOUND", (document, id)
+            assert await query_error_code(other, document % id) == "NOT_FOUND", (document, id)
 
 
 async def test_lists_contain_only_the_callers_tenant(
-    server: Whole, owner: httpx.AsyncClient, sample: Scene
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     other = await server.owner("globex")
-    theirs = await scene(other)
+    theirs = await create_graphql_tenant(other)
     document = """{ agents { items { id } } templates { items { id } } people { items { id } }
       runs { items { id } } audit { items { subjects } } tenant { id } }"""
-    text = str(await told(other, document))
+    text = str(await query_data(other, document))
     assert not any(id in text for id in sample.ids)
     assert all(id in text for id in theirs.ids)
 
@@ -90,12 +96,12 @@ NEEDS = {
 
 
 async def test_every_query_needs_exactly_its_permission(
-    server: Whole, owner: httpx.AsyncClient, sample: Scene
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     for field, needed in NEEDS.items():
         without = await server.key(owner, *(set(Permission) - {needed}))
-        assert await refused(without, f"{{ {field} }}") == "FORBIDDEN", field
-        answer = await ask(await server.key(owner, needed), f"{{ {field} }}")
+        assert await query_error_code(without, f"{{ {field} }}") == "FORBIDDEN", field
+        answer = await execute_query(await server.key(owner, needed), f"{{ {field} }}")
         codes = {error["extensions"]["code"] for error in answer.get("errors", ())}
         assert codes <= {"NOT_FOUND"}, field
 
@@ -119,19 +125,19 @@ EDGES = {
 
 
 async def test_every_nested_field_needs_its_permission(
-    server: Whole, owner: httpx.AsyncClient, sample: Scene
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     await owner.post("/v1/runs", json={"agentId": "marco"})
     for field, needed in EDGES.items():
         scopes = sorted(set(Permission) - {needed})
         key = {"name": "narrow", "kind": "person", "scopes": scopes}
         narrow = server.as_((await owner.post("/v1/keys", json=key)).json()["key"])
-        assert await refused(narrow, f"{{ {field} }}") == "FORBIDDEN", field
-        assert "errors" not in await ask(owner, f"{{ {field} }}"), field
+        assert await query_error_code(narrow, f"{{ {field} }}") == "FORBIDDEN", field
+        assert "errors" not in await execute_query(owner, f"{{ {field} }}"), field
 
 
 async def test_a_workspace_key_sees_no_other_workspace(
-    server: Whole, owner: httpx.AsyncClient, sample: Scene
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     lab = await server.key(owner, workspace="lab")
     for field in (
@@ -141,13 +147,13 @@ async def test_a_workspace_key_sees_no_other_workspace(
         "files(place: {defaults: true}) { next }",
         'files(place: {workspaceId: "other"}) { next }',
     ):
-        assert await refused(lab, f"{{ {field} }}") == "NOT_FOUND", field
+        assert await query_error_code(lab, f"{{ {field} }}") == "NOT_FOUND", field
     own = 'mutation { putFile(place: {workspaceId: "lab"}, path: "a.md", content: "x") {warnings} }'
-    assert await told(lab, own)
+    assert await query_data(lab, own)
 
 
 async def test_a_bound_actor_stays_bound_with_every_permission(
-    server: Whole, owner: httpx.AsyncClient, sample: Scene
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     documents = DocumentCache(SCHEMA, LIMITS)
     confined = (
@@ -172,20 +178,20 @@ async def test_a_bound_actor_stays_bound_with_every_permission(
 
 
 async def test_an_agents_key_reads_and_writes_only_its_own_agent(
-    server: Whole, owner: httpx.AsyncClient, sample: Scene
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     await owner.post("/v1/agents", json={"slug": "polo", "name": "Polo", "templateId": "sales"})
     body = {"name": "marco's", "kind": "agent", "agentId": "marco"}
     marco = server.as_((await owner.post("/v1/keys", json=body)).json()["key"])
-    assert (await told(marco, "{ me { agentId kind } }"))["me"]["agentId"] == sample.agent
+    assert (await query_data(marco, "{ me { agentId kind } }"))["me"]["agentId"] == sample.agent
     pins = '{ agentPinStatus(agentId: "%s") { path } }'
-    assert await told(marco, pins % "marco")
+    assert await query_data(marco, pins % "marco")
     for name in ("polo", "missing"):
-        [error] = (await ask(marco, pins % name))["errors"]
+        [error] = (await execute_query(marco, pins % name))["errors"]
         assert error["message"] == f"no such agent: {name}"
         assert error["extensions"]["code"] == "NOT_FOUND"
     put = 'mutation { putFile(place: {agentId: "%s"}, path: "%s", content: "x") { warnings } }'
-    assert await told(marco, put % ("marco", "notes/a.md"))
-    assert await refused(marco, put % ("marco", "SOUL.md")) == "FORBIDDEN"
-    assert await refused(marco, put % ("polo", "notes/a.md")) == "NOT_FOUND"
-    assert await refused(marco, "{ agents { next } }") == "FORBIDDEN"
+    assert await query_data(marco, put % ("marco", "notes/a.md"))
+    assert await query_error_code(marco, put % ("marco", "SOUL.md")) == "FORBIDDEN"
+    assert await query_error_code(marco, put % ("polo", "notes/a.md")) == "NOT_FOUND"
+    assert await query_error_code(marco, "{ agents { next } }") == "FORBIDDEN"

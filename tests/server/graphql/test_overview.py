@@ -8,9 +8,16 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import Whole
-from tests.support.graphql_client import ask, made, member, scene, told, write
-from tests.support.server_stores import STORES, over
+from tests.support.full_app import FullApp
+from tests.support.graphql_client import (
+    create,
+    create_graphql_tenant,
+    create_member,
+    execute_query,
+    query_data,
+    write,
+)
+from tests.support.server_stores import STORES, open_app_over
 
 from carrel.core.access import Permission
 
@@ -22,19 +29,19 @@ ROWS = """query($n: Int!) { agents(first: $n) { next items {
 
 
 @pytest.fixture(params=STORES)
-async def server(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
-    async with over(request, tmp_path) as opened:
+async def server(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_app_over(request, tmp_path) as opened:
         yield opened
 
 
 async def rows(client: httpx.AsyncClient) -> dict[str, dict[str, Any]]:
-    items = (await told(client, ROWS, n=100))["agents"]["items"]
+    items = (await query_data(client, ROWS, n=100))["agents"]["items"]
     return {row["slug"]: row for row in items}
 
 
-async def test_overrides_count_own_files_that_replace_inherited_ones(server: Whole) -> None:
+async def test_overrides_count_own_files_that_replace_inherited_ones(server: FullApp) -> None:
     owner = await server.owner()
-    sample = await scene(owner)
+    sample = await create_graphql_tenant(owner)
     await owner.patch("/v1/agents/marco", json={"humanPairId": sample.person})
     files = "/v1/agents/marco/files"
     assert (await rows(owner))["marco"]["overrideCount"] == 0
@@ -49,11 +56,11 @@ async def test_overrides_count_own_files_that_replace_inherited_ones(server: Who
     assert (await rows(owner))["marco"]["overrideCount"] == 1
 
 
-async def test_the_last_run_is_the_agents_newest_run(server: Whole) -> None:
+async def test_the_last_run_is_the_agents_newest_run(server: FullApp) -> None:
     owner = await server.owner()
-    await scene(owner)
-    await made(owner, "/v1/agents", slug="nora", name="Nora")
-    await made(owner, "/v1/agents", slug="idle", name="Idle")
+    await create_graphql_tenant(owner)
+    await create(owner, "/v1/agents", slug="nora", name="Nora")
+    await create(owner, "/v1/agents", slug="idle", name="Idle")
     for agent in ("marco", "nora", "marco"):
         run = (await owner.post("/v1/runs", json={"agentId": agent})).json()
         last = run["runId"] if "runId" in run else run["id"]
@@ -65,13 +72,13 @@ async def test_the_last_run_is_the_agents_newest_run(server: Whole) -> None:
     assert by_slug["nora"]["lastRun"]["id"] not in {None, last}
 
 
-async def test_a_missing_permission_fails_only_its_field(server: Whole) -> None:
+async def test_a_missing_permission_fails_only_its_field(server: FullApp) -> None:
     owner = await server.owner()
-    await scene(owner)
+    await create_graphql_tenant(owner)
     reader = await server.key(owner, Permission.TENANT_READ, Permission.WORKSPACE_READ)
-    answer = await ask(reader, ROWS, n=10)
+    answer = await execute_query(reader, ROWS, n=10)
     [row] = answer["data"]["agents"]["items"]
     assert (row["overrideCount"], row["updatesAvailable"], row["lastRun"]) == (0, 0, None)
     [error] = answer["errors"]
     assert (error["path"][-1], error["extensions"]["code"]) == ("lastRun", "FORBIDDEN")
-    assert (await rows(await member(server, owner)))["marco"]["overrideCount"] == 0
+    assert (await rows(await create_member(server, owner)))["marco"]["overrideCount"] == 0

@@ -6,8 +6,16 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import Whole
-from tests.support.graphql_client import Scene, ask, made, refused, sha, told, write
+from tests.support.full_app import FullApp
+from tests.support.graphql_client import (
+    GraphqlTenant,
+    create,
+    execute_query,
+    query_data,
+    query_error_code,
+    sha,
+    write,
+)
 
 from carrel.actions.accounts.credentials import authenticate
 from carrel.actions.files import files
@@ -26,16 +34,18 @@ MARCO = {"agentId": "marco"}
 
 
 async def test_me_describes_the_credential(
-    server: Whole, owner: httpx.AsyncClient, sample: Scene
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     document = """{ me { kind role tenantId personId agentId workspaceId permissions
       person { name } } tenant { id slug name } }"""
-    result = await told(owner, document)
+    result = await query_data(owner, document)
     assert result["tenant"] == {"id": sample.tenant, "slug": "acme", "name": "Acme"}
     assert (result["me"]["kind"], result["me"]["role"]) == ("person", "owner")
     assert result["me"]["person"] == {"name": "Ada"}
     robot = await server.key(owner, Permission.WORKSPACE_READ, workspace="lab")
-    me = (await told(robot, "{ me { kind role workspaceId permissions person { name } } }"))["me"]
+    me = (await query_data(robot, "{ me { kind role workspaceId permissions person { name } } }"))[
+        "me"
+    ]
     assert me == {
         "kind": "service",
         "role": None,
@@ -46,46 +56,50 @@ async def test_me_describes_the_credential(
 
 
 async def test_agents_are_paged_filtered_and_found_by_prefix(
-    owner: httpx.AsyncClient, sample: Scene
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     for number in range(5):
-        await made(owner, "/v1/agents", slug=f"bot-{number}", name=f"Étoile {number}")
+        await create(owner, "/v1/agents", slug=f"bot-{number}", name=f"Étoile {number}")
     slugs: list[str] = []
     page: dict[str, Any] = {"next": ""}
     while page["next"] is not None:
         document = (
             "query($after: String!) { agents(first: 2, after: $after) { next items { slug } } }"
         )
-        page = (await told(owner, document, after=page["next"]))["agents"]
+        page = (await query_data(owner, document, after=page["next"]))["agents"]
         slugs += [item["slug"] for item in page["items"]]
     assert slugs == ["marco", *(f"bot-{number}" for number in range(5))]
     search = "query($s: String!) { agents(first: 3, startsWith: $s) { next items { slug } } }"
-    result = (await told(owner, search, s="éto"))["agents"]
+    result = (await query_data(owner, search, s="éto"))["agents"]
     assert [item["slug"] for item in result["items"]] == ["bot-0", "bot-1", "bot-2"]
     assert result["next"] is not None
-    assert (await told(owner, search, s="MAR"))["agents"]["items"] == [{"slug": "marco"}]
+    assert (await query_data(owner, search, s="MAR"))["agents"]["items"] == [{"slug": "marco"}]
     following = '{ agents(templateId: "sales") { items { slug } } }'
-    assert (await told(owner, following))["agents"]["items"] == [{"slug": "marco"}]
-    assert await refused(owner, '{ agents(templateId: "none") { next } }') == "NOT_FOUND"
-    assert await refused(owner, '{ agents(after: "\\u0000") { next } }') == "BAD_USER_INPUT"
-    assert await refused(owner, '{ agents(after: "zzz") { next } }') == "BAD_USER_INPUT"
+    assert (await query_data(owner, following))["agents"]["items"] == [{"slug": "marco"}]
+    assert await query_error_code(owner, '{ agents(templateId: "none") { next } }') == "NOT_FOUND"
+    assert (
+        await query_error_code(owner, '{ agents(after: "\\u0000") { next } }') == "BAD_USER_INPUT"
+    )
+    assert await query_error_code(owner, '{ agents(after: "zzz") { next } }') == "BAD_USER_INPUT"
 
 
-async def test_an_agent_is_found_by_id_and_by_slug(owner: httpx.AsyncClient, sample: Scene) -> None:
+async def test_an_agent_is_found_by_id_and_by_slug(
+    owner: httpx.AsyncClient, sample: GraphqlTenant
+) -> None:
     document = "query($id: ID!) { agent(id: $id) { id slug template { name } } }"
     for name in (sample.agent, "marco"):
-        result = (await told(owner, document, id=name))["agent"]
+        result = (await query_data(owner, document, id=name))["agent"]
         assert result == {"id": sample.agent, "slug": "marco", "template": {"name": "Sales"}}
-    answer = await ask(owner, document, id="missing")
+    answer = await execute_query(owner, document, id="missing")
     assert answer["data"] == {"agent": None}
 
 
 async def test_a_template_has_its_followers_files_and_pins(
-    owner: httpx.AsyncClient, sample: Scene
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
-    await made(owner, "/v1/templates", slug="idle", name="Idle")
-    await made(owner, "/v1/agents", slug="polo", name="Polo", templateId="sales")
-    result = await told(
+    await create(owner, "/v1/templates", slug="idle", name="Idle")
+    await create(owner, "/v1/agents", slug="polo", name="Polo", templateId="sales")
+    result = await query_data(
         owner,
         """{ templates(first: 10) { items { slug followerCount
           followers(first: 5) { items { slug } } files(first: 5) { items { path source content } }
@@ -106,12 +120,12 @@ async def test_a_template_has_its_followers_files_and_pins(
     }
 
 
-async def test_a_file_has_all_its_fields(owner: httpx.AsyncClient, sample: Scene) -> None:
+async def test_a_file_has_all_its_fields(owner: httpx.AsyncClient, sample: GraphqlTenant) -> None:
     document = """{ agent(id: "marco") { file(path: "SOUL.md") {
       path source class sha256 renderedSha256 updateAvailable version etag size contentType
       content raw: content(raw: true) history { items { version } next }
       explain { source why layers { kind name version sha256 baseSha256 } } } } }"""
-    file = (await told(owner, document))["agent"]["file"]
+    file = (await query_data(owner, document))["agent"]["file"]
     stored = "{{AGENT_NAME}} is brisk"
     assert (file["source"], file["class"], file["version"]) == ("template", "live", 1)
     assert (file["content"], file["raw"]) == ("Marco is brisk", stored)
@@ -128,20 +142,20 @@ async def test_a_file_has_all_its_fields(owner: httpx.AsyncClient, sample: Scene
 
 
 async def test_files_are_written_with_conditions_and_reasons(
-    owner: httpx.AsyncClient, sample: Scene
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     variables = {"place": MARCO, "path": "notes/a.md", "content": "one", "why": "to begin"}
-    first = (await told(owner, PUT, **variables, none="*"))["putFile"]["file"]
+    first = (await query_data(owner, PUT, **variables, none="*"))["putFile"]["file"]
     assert (first["version"], first["content"], first["source"]) == (1, "one", "agent-override")
-    assert await refused(owner, PUT, **variables, none="*") == "CONFLICT"
-    assert await refused(owner, PUT, **variables, etag='"v9"') == "CONFLICT"
+    assert await query_error_code(owner, PUT, **variables, none="*") == "CONFLICT"
+    assert await query_error_code(owner, PUT, **variables, etag='"v9"') == "CONFLICT"
     second = {**variables, "content": "two\n", "why": ""}
-    await told(owner, PUT, **second, etag=first["etag"], type="text/plain")
+    await query_data(owner, PUT, **second, etag=first["etag"], type="text/plain")
     document = """{ file(place: {agentId: "marco"}, path: "notes/a.md") { contentType diff
       old: diff(from: 0, to: 1) never: diff(to: 9)
       history(first: 1) { next items { version author reason runId at deleted size sha256 } }
       earlier: history(before: 2) { next items { version reason } } } }"""
-    answer = await ask(owner, document)
+    answer = await execute_query(owner, document)
     file = answer["data"]["file"]
     assert file["contentType"] == "text/plain"
     assert "-one" in file["diff"] and "+two" in file["diff"]
@@ -151,31 +165,33 @@ async def test_files_are_written_with_conditions_and_reasons(
     assert file["earlier"] == {"next": None, "items": [{"version": 1, "reason": "to begin"}]}
 
 
-async def test_a_file_is_restored_and_deleted(owner: httpx.AsyncClient, sample: Scene) -> None:
+async def test_a_file_is_restored_and_deleted(
+    owner: httpx.AsyncClient, sample: GraphqlTenant
+) -> None:
     for text in ("one", "two"):
         await write(owner, "/v1/agents/marco/files/SOUL.md", text)
     restore = """mutation { restoreFile(place: {agentId: "marco"}, path: "SOUL.md", version: %d) {
       file { version content } } }"""
-    restored = (await told(owner, restore % 1))["restoreFile"]["file"]
+    restored = (await query_data(owner, restore % 1))["restoreFile"]["file"]
     assert restored == {"version": 3, "content": "one"}
-    assert await refused(owner, restore % 99) == "NOT_FOUND"
-    assert await refused(owner, restore % -1) == "NOT_FOUND"
+    assert await query_error_code(owner, restore % 99) == "NOT_FOUND"
+    assert await query_error_code(owner, restore % -1) == "NOT_FOUND"
     delete = 'mutation { deleteFile(place: {agentId: "marco"}, path: "SOUL.md", ifMatch: %s) }'
-    assert await refused(owner, delete % '"\\"v1\\""') == "CONFLICT"
-    assert (await told(owner, delete % '"*"'))["deleteFile"] is True
-    assert await refused(owner, delete % "null") == "NOT_FOUND"
+    assert await query_error_code(owner, delete % '"\\"v1\\""') == "CONFLICT"
+    assert (await query_data(owner, delete % '"*"'))["deleteFile"] is True
+    assert await query_error_code(owner, delete % "null") == "NOT_FOUND"
 
 
 async def test_a_pinned_file_is_overridden_only_with_the_flag(
-    owner: httpx.AsyncClient, sample: Scene
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     variables = {"place": MARCO, "path": "GUARDRAILS.md", "content": "mine"}
-    assert await refused(owner, PUT, **variables) == "FORBIDDEN"
-    assert await refused(owner, PUT, **variables, accept="true") == "BAD_USER_INPUT"
-    done = (await told(owner, PUT, **variables, accept=True))["putFile"]["file"]
+    assert await query_error_code(owner, PUT, **variables) == "FORBIDDEN"
+    assert await query_error_code(owner, PUT, **variables, accept="true") == "BAD_USER_INPUT"
+    done = (await query_data(owner, PUT, **variables, accept=True))["putFile"]["file"]
     assert done["source"] == "agent-override-pinned"
     user = {"place": MARCO, "path": "USER.md", "content": "mine", "accept": True}
-    assert await refused(owner, PUT, **user) == "FORBIDDEN"
+    assert await query_error_code(owner, PUT, **user) == "FORBIDDEN"
 
 
 @pytest.mark.parametrize(
@@ -199,40 +215,42 @@ async def test_a_pinned_file_is_overridden_only_with_the_flag(
     ],
 )
 async def test_an_invalid_write_is_refused(
-    owner: httpx.AsyncClient, sample: Scene, change: dict[str, Any], code: str
+    owner: httpx.AsyncClient, sample: GraphqlTenant, change: dict[str, Any], code: str
 ) -> None:
     variables = {"place": MARCO, "path": "a.md", "content": "x", **change}
-    assert await refused(owner, PUT, **variables) == code
+    assert await query_error_code(owner, PUT, **variables) == code
 
 
 @pytest.mark.parametrize(
     "place", [{"templateId": "sales"}, {"defaults": True}, {"workspaceId": "lab"}, MARCO]
 )
 async def test_files_of_every_layer_are_written_listed_and_explained(
-    owner: httpx.AsyncClient, sample: Scene, place: dict[str, Any]
+    owner: httpx.AsyncClient, sample: GraphqlTenant, place: dict[str, Any]
 ) -> None:
     for name in ("x/a.md", "x/b.md", "y.md"):
-        await told(owner, PUT, place=place, path=name, content=name)
+        await query_data(owner, PUT, place=place, path=name, content=name)
     document = """query($p: Place!, $after: String!) {
       files(place: $p, prefix: "x/", first: 1, after: $after) { next items { path content } }
       explain(place: $p, path: "x/b.md") { why source } }"""
-    first = await told(owner, document, p=place, after="")
+    first = await query_data(owner, document, p=place, after="")
     assert first["files"]["items"] == [{"path": "x/a.md", "content": "x/a.md"}]
-    rest = await told(owner, document, p=place, after=first["files"]["next"])
+    rest = await query_data(owner, document, p=place, after=first["files"]["next"])
     assert rest["files"] == {"next": None, "items": [{"path": "x/b.md", "content": "x/b.md"}]}
     assert rest["explain"]["why"]
 
 
-async def test_secrets_are_redacted_and_named(owner: httpx.AsyncClient, sample: Scene) -> None:
+async def test_secrets_are_redacted_and_named(
+    owner: httpx.AsyncClient, sample: GraphqlTenant
+) -> None:
     await owner.put("/v1/secrets/door", json={"value": "open sesame"})
     variables = {"place": MARCO, "path": "notes/a.md", "content": "say open sesame"}
-    done = (await told(owner, PUT, **variables))["putFile"]
+    done = (await query_data(owner, PUT, **variables))["putFile"]
     assert done["file"]["content"] == "say [REDACTED:door]"
     assert done["redacted"] == ["door"]
 
 
 async def test_runs_have_their_snapshot_and_later_changes(
-    owner: httpx.AsyncClient, sample: Scene
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     started = await owner.post("/v1/runs", json={"agentId": "marco", "workflowId": "w"})
     run = started.json()["runId"]
@@ -241,7 +259,7 @@ async def test_runs_have_their_snapshot_and_later_changes(
       kept startedAt endedAt file(path: "SOUL.md") { content version class }
       files(first: 400) { items { path content sha256 } }
       changes { path change beforeVersion afterVersion } diff(path: "SOUL.md") } }"""
-    result = (await told(owner, document, id=run))["run"]
+    result = (await query_data(owner, document, id=run))["run"]
     assert (result["status"], result["scope"], result["agent"]) == (
         "running",
         "main",
@@ -254,33 +272,33 @@ async def test_runs_have_their_snapshot_and_later_changes(
         {"path": "SOUL.md", "change": "changed", "beforeVersion": 1, "afterVersion": 2}
     ]
     assert "+Marco is slow" in result["diff"]
-    listed = await told(owner, '{ runs(agentId: "marco") { items { id } next } }')
+    listed = await query_data(owner, '{ runs(agentId: "marco") { items { id } next } }')
     assert listed["runs"] == {"items": [{"id": run}], "next": None}
     await owner.patch(f"/v1/runs/{run}", json={"status": "completed", "kept": False})
-    gone = await ask(owner, document, id=run)
+    gone = await execute_query(owner, document, id=run)
     assert (gone["data"]["run"]["kept"], gone["data"]["run"]["files"]) == (False, None)
     assert {error["extensions"]["code"] for error in gone["errors"]} == {"NOT_FOUND"}
 
 
-async def test_the_audit_is_paged(owner: httpx.AsyncClient, sample: Scene) -> None:
+async def test_the_audit_is_paged(owner: httpx.AsyncClient, sample: GraphqlTenant) -> None:
     document = (
         "query($a: String!) { audit(first: 2, after: $a) { next items { id why subjects } } }"
     )
-    first = (await told(owner, document, a=""))["audit"]
-    second = (await told(owner, document, a=first["next"]))["audit"]
+    first = (await query_data(owner, document, a=""))["audit"]
+    second = (await query_data(owner, document, a=first["next"]))["audit"]
     ids = [int(item["id"]) for item in (*first["items"], *second["items"])]
     assert ids == sorted(ids, reverse=True) and len(set(ids)) == len(ids)
-    assert await refused(owner, document, a="x") == "BAD_USER_INPUT"
+    assert await query_error_code(owner, document, a="x") == "BAD_USER_INPUT"
 
 
 async def test_a_binary_file_is_named_in_the_error(
-    server: Whole, owner: httpx.AsyncClient, sample: Scene
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     actor = await authenticate(server.ports, owner.headers["Authorization"].partition(" ")[2])
     stack = await stacks.agent_stack(server.ports, actor, "marco")
     for name, content in (("notes/a.md", b"text"), ("notes/b.bin", b"\xff")):
         await files.put(server.ports, stack, Path(name), content, actor)
-    answer = await ask(
+    answer = await execute_query(
         owner, '{ files(place: {agentId: "marco"}, prefix: "notes/") { items { path content } } }'
     )
     assert answer["data"]["files"]["items"] == [

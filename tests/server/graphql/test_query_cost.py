@@ -11,8 +11,14 @@ import pytest
 from graphql import GraphQLError, OperationDefinitionNode, get_introspection_query, parse
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.full_app import Whole
-from tests.support.graphql_client import Scene, ask, refused, told, write
+from tests.support.full_app import FullApp
+from tests.support.graphql_client import (
+    GraphqlTenant,
+    execute_query,
+    query_data,
+    query_error_code,
+    write,
+)
 
 from carrel.actions.accounts.credentials import authenticate
 from carrel.server.graphql import GraphqlOperation, execute
@@ -29,7 +35,7 @@ pytestmark = pytest.mark.anyio
 
 async def exceeded_limit(client: httpx.AsyncClient, document: str, **variables: Any) -> str:
     """The name of the limit that a document exceeds."""
-    answer = await ask(client, document, **variables)
+    answer = await execute_query(client, document, **variables)
     assert "data" not in answer
     [error] = answer["errors"]
     assert error["extensions"]["code"] == "BAD_USER_INPUT"
@@ -39,11 +45,13 @@ async def exceeded_limit(client: httpx.AsyncClient, document: str, **variables: 
     return name
 
 
-async def test_depth_is_counted_through_fragments(owner: httpx.AsyncClient, sample: Scene) -> None:
+async def test_depth_is_counted_through_fragments(
+    owner: httpx.AsyncClient, sample: GraphqlTenant
+) -> None:
     deep = "template { followers(first: 1) { items { %s } } }"
     agent = '{ agent(id: "marco") { %s } }'
     eleven = deep % (deep % (deep % "id"))
-    assert await told(owner, agent % eleven)
+    assert await query_data(owner, agent % eleven)
     assert await exceeded_limit(owner, agent % (deep % eleven)) == "depth"
     spread = 'query { agent(id: "marco") { ...A } }'
     for name, content in (("A", "...B"), ("B", "...C"), ("C", "...D"), ("D", "id")):
@@ -52,16 +60,16 @@ async def test_depth_is_counted_through_fragments(owner: httpx.AsyncClient, samp
 
 
 async def test_cost_is_counted_through_aliases_variables_and_fragments(
-    owner: httpx.AsyncClient, sample: Scene
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     def aliased(count: int) -> str:
         pages = " ".join(f"a{n}: agents(first: 500) {{ next }}" for n in range(count))
         return f"{{ {pages} }}"
 
-    assert await told(owner, aliased(19))
+    assert await query_data(owner, aliased(19))
     assert await exceeded_limit(owner, aliased(20)) == "cost"
     document = """query($n: Int!) { agents(first: 100) { items { files(first: $n) { next } } } }"""
-    assert await told(owner, document, n=50)
+    assert await query_data(owner, document, n=50)
     assert await exceeded_limit(owner, document, n=120) == "cost"
     defaulted = (
         "query($n: Int! = 120) { agents(first: 100) { items { files(first: $n) { next } } } }"
@@ -77,7 +85,7 @@ async def test_cost_is_counted_through_aliases_variables_and_fragments(
 
 @pytest.mark.parametrize("first", [501, 0, -1, 2**31 - 1])
 async def test_a_page_size_out_of_range_is_refused(
-    owner: httpx.AsyncClient, sample: Scene, first: int
+    owner: httpx.AsyncClient, sample: GraphqlTenant, first: int
 ) -> None:
     assert await exceeded_limit(owner, f"{{ agents(first: {first}) {{ next }} }}") == "first"
     document = "query($n: Int!) { agents(first: $n) { next } }"
@@ -85,7 +93,7 @@ async def test_a_page_size_out_of_range_is_refused(
 
 
 async def test_a_document_that_is_too_long_is_refused(
-    owner: httpx.AsyncClient, sample: Scene
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     assert await exceeded_limit(owner, "{ me { name } } #" + "x" * LIMITS.characters) == "document"
     assert (
@@ -95,7 +103,7 @@ async def test_a_document_that_is_too_long_is_refused(
     assert await exceeded_limit(owner, "{ %s }" % ("a " * LIMITS.tokens)) == "tokens"
     assert await exceeded_limit(owner, "{ me { name } }" + "\n#" * LIMITS.tokens * 2) == "tokens"
     for opened in ("{a", "[", '{a(b:{c:"', "{...on Query"):
-        code = await refused(owner, opened * 1200)
+        code = await query_error_code(owner, opened * 1200)
         assert code == "BAD_USER_INPUT"
 
 
@@ -104,21 +112,23 @@ async def test_a_chain_of_fragments_counts_towards_the_depth(owner: httpx.AsyncC
         fragments = " ".join(f"fragment F{n} on Query {{ ...F{n + 1} }}" for n in range(length))
         return f"{{ ...F0 }} {fragments} fragment F{length} on Query {{ me {{ name }} }}"
 
-    assert await told(owner, chain(20))
+    assert await query_data(owner, chain(20))
     assert await exceeded_limit(owner, chain(100)) == "depth"
-    assert await refused(owner, chain(600)) == "BAD_USER_INPUT"
+    assert await query_error_code(owner, chain(600)) == "BAD_USER_INPUT"
 
 
 async def test_introspection_is_allowed_within_the_cost_limit(owner: httpx.AsyncClient) -> None:
-    answer = await told(owner, get_introspection_query(input_value_deprecation=True))
+    answer = await query_data(owner, get_introspection_query(input_value_deprecation=True))
     assert answer["__schema"]["queryType"] == {"name": "Query", "kind": "OBJECT"}
     many = " ".join(f"a{n}: __schema {{ types {{ fields {{ name }} }} }}" for n in range(200))
     assert await exceeded_limit(owner, f"{{ {many} }}") == "cost"
     typed = "{ __typename me { __typename name } }"
-    assert (await told(owner, typed))["me"]["__typename"] == "Me"
+    assert (await query_data(owner, typed))["me"]["__typename"] == "Me"
 
 
-async def test_the_schema_text_needs_a_credential(server: Whole, owner: httpx.AsyncClient) -> None:
+async def test_the_schema_text_needs_a_credential(
+    server: FullApp, owner: httpx.AsyncClient
+) -> None:
     answer = await owner.get("/graphql/schema")
     assert (answer.status_code, answer.text) == (200, SCHEMA_TEXT)
     cached = {"If-None-Match": answer.headers["etag"]}
@@ -138,7 +148,9 @@ BODIES = [
 
 
 @pytest.mark.parametrize("body", BODIES)
-async def test_an_invalid_body_is_400(server: Whole, owner: httpx.AsyncClient, body: bytes) -> None:
+async def test_an_invalid_body_is_400(
+    server: FullApp, owner: httpx.AsyncClient, body: bytes
+) -> None:
     answer = await owner.post("/graphql", content=body)
     assert (answer.status_code, answer.json()["error"]) == (400, "validation_error")
     unauthenticated = await server.as_(None).post("/graphql", content=body)
@@ -188,7 +200,7 @@ async def test_one_of_several_operations_is_selected_by_name(owner: httpx.AsyncC
     assert (await owner.post("/graphql", json=body)).json() == {"data": {"me": {"role": "owner"}}}
 
 
-async def test_an_invalid_credential_is_401(server: Whole) -> None:
+async def test_an_invalid_credential_is_401(server: FullApp) -> None:
     for token in (None, "unknown"):
         answer = await server.as_(token).post("/graphql", json={"query": "{"})
         assert (answer.status_code, answer.json()["error"]) == (401, "unauthenticated")
@@ -242,7 +254,7 @@ def test_nested_lists_multiply_their_cost(outer: int, inner: int) -> None:
 
 
 async def test_a_response_is_limited_in_bytes_and_names_omitted_files(
-    server: Whole, owner: httpx.AsyncClient, sample: Scene
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     limits = QueryLimits(bytes=1000)
     actor = await authenticate(server.ports, owner.headers["Authorization"].partition(" ")[2])
@@ -258,11 +270,11 @@ async def test_a_response_is_limited_in_bytes_and_names_omitted_files(
     assert error["extensions"]["details"] == {"limit": "bytes", "max": 1000}
 
 
-async def test_depth_and_cost_are_configurable(server: Whole, owner: httpx.AsyncClient) -> None:
+async def test_depth_and_cost_are_configurable(server: FullApp, owner: httpx.AsyncClient) -> None:
     settings = load({"graphql_depth": 2, "graphql_cost": 5}, environ={}, file=File("no such file"))
     authenticate = authenticator(server.ports, settings)
     app = create_app(server.ports, endpoints(settings), authenticate, metrics=Metrics())
-    client = Whole(server.ports, app).as_(owner.headers["Authorization"].partition(" ")[2])
-    assert await told(client, "{ me { name kind role } }")
+    client = FullApp(server.ports, app).as_(owner.headers["Authorization"].partition(" ")[2])
+    assert await query_data(client, "{ me { name kind role } }")
     assert await exceeded_limit(client, "{ me { name kind role permissions tenantId } }") == "cost"
     assert await exceeded_limit(client, "{ me { person { name } } }") == "depth"

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from tests.support.full_app import Whole
-from tests.support.graphql_client import Scene, ask, made, member, refused, sha, told, write
+from tests.support.full_app import FullApp
+from tests.support.graphql_client import (
+    GraphqlTenant,
+    create,
+    create_member,
+    execute_query,
+    query_data,
+    query_error_code,
+    sha,
+    write,
+)
 
 from carrel.core.access import Permission
 
@@ -32,10 +41,10 @@ async def text(client: httpx.AsyncClient, url: str = OWN) -> str:
 
 
 async def test_the_three_pinned_files_are_always_listed_first(
-    owner: httpx.AsyncClient, sample: Scene
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     await write(owner, RULES, "be better")
-    rows = (await told(owner, STATUS, agent="marco"))["agentPinStatus"]
+    rows = (await query_data(owner, STATUS, agent="marco"))["agentPinStatus"]
     assert [row["filename"] for row in rows[:3]] == [
         GUARDRAILS,
         "PLATFORM.md",
@@ -52,15 +61,15 @@ async def test_the_three_pinned_files_are_always_listed_first(
 
 
 async def test_nested_pinned_files_are_listed_on_request(
-    owner: httpx.AsyncClient, sample: Scene
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     rule = {"classes": [{"pattern": "policies/**", "class": "pinned"}]}
     assert (await owner.put("/v1/policy", json=rule)).status_code == 200
     await write(owner, "/v1/templates/sales/files/policies/a.md", "one")
-    plain = (await told(owner, STATUS, agent="marco"))["agentPinStatus"]
+    plain = (await query_data(owner, STATUS, agent="marco"))["agentPinStatus"]
     assert "policies/a.md" not in [row["path"] for row in plain]
     query = STATUS.replace("agentId: $agent", "agentId: $agent, includeNested: true")
-    nested = (await told(owner, query, agent="marco"))["agentPinStatus"]
+    nested = (await query_data(owner, query, agent="marco"))["agentPinStatus"]
     [pin] = [row for row in nested if row["path"] == "policies/a.md"]
     assert (pin["filename"], pin["folderPath"]) == ("a.md", "policies")
     assert (pin["newlyOffered"], pin["updateAvailable"]) == (True, False)
@@ -71,14 +80,14 @@ async def test_nested_pinned_files_are_listed_on_request(
 
 
 async def test_accepting_a_stale_digest_is_a_conflict(
-    owner: httpx.AsyncClient, sample: Scene
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     await write(owner, RULES, "be better")
     await write(owner, RULES, "be best")
     stale = {"agent": "marco", "file": GUARDRAILS, "sha": sha("be better")}
-    assert await refused(owner, ACCEPT, **stale) == "CONFLICT"
+    assert await query_error_code(owner, ACCEPT, **stale) == "CONFLICT"
     assert await text(owner) == "be good"
-    done = await told(owner, ACCEPT, **{**stale, "sha": f"sha256:{sha('be best')}"})
+    done = await query_data(owner, ACCEPT, **{**stale, "sha": f"sha256:{sha('be best')}"})
     agent = done["acceptTemplateUpdate"]
     [pin] = [pin for pin in agent["pins"] if pin["path"] == GUARDRAILS]
     assert (agent["id"], pin["pinnedSha"]) == (sample.agent, f"sha256:{sha('be best')}")
@@ -86,14 +95,14 @@ async def test_accepting_a_stale_digest_is_a_conflict(
 
 
 async def test_without_a_digest_nothing_is_accepted(
-    owner: httpx.AsyncClient, sample: Scene
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     await write(owner, RULES, "be better")
     single = {"agent": sample.agent, "file": GUARDRAILS}
     all_of_them = {"template": "sales", "file": GUARDRAILS, "tenant": sample.tenant}
     for document, variables in ((ACCEPT, single), (BULK, all_of_them)):
         for digest in ({}, {"sha": None}, {"sha": ""}):
-            answer = await ask(owner, document, **variables, **digest)
+            answer = await execute_query(owner, document, **variables, **digest)
             [error] = answer["errors"]
             assert error["extensions"]["code"] == "BAD_USER_INPUT"
             assert "latestSha" in error["message"]
@@ -101,12 +110,12 @@ async def test_without_a_digest_nothing_is_accepted(
 
 
 async def test_accepting_an_update_removes_the_override(
-    owner: httpx.AsyncClient, sample: Scene
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     await write(owner, RULES, "be better")
     for mine in ("mine", "mine again"):
         await write(owner, OWN, mine, acceptTemplateUpdate=True)
-        await told(owner, ACCEPT, agent=sample.agent, file=GUARDRAILS, sha=sha("be better"))
+        await query_data(owner, ACCEPT, agent=sample.agent, file=GUARDRAILS, sha=sha("be better"))
         assert await text(owner) == "be better"
 
 
@@ -122,85 +131,96 @@ async def test_accepting_an_update_removes_the_override(
     ],
 )
 async def test_an_invalid_accept_is_refused(
-    owner: httpx.AsyncClient, sample: Scene, change: dict[str, str], code: str
+    owner: httpx.AsyncClient, sample: GraphqlTenant, change: dict[str, str], code: str
 ) -> None:
     variables = {"agent": "marco", "file": GUARDRAILS, "sha": sha("be good"), **change}
-    assert await refused(owner, ACCEPT, **variables) == code
+    assert await query_error_code(owner, ACCEPT, **variables) == code
 
 
 async def test_accepting_a_missing_file_is_not_found(
-    owner: httpx.AsyncClient, sample: Scene
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     rule = {"classes": [{"pattern": "rules.md", "class": "pinned"}]}
     assert (await owner.put("/v1/policy", json=rule)).status_code == 200
     variables = {"agent": "marco", "file": "rules.md", "sha": sha("x")}
-    assert await refused(owner, ACCEPT, **variables) == "NOT_FOUND"
+    assert await query_error_code(owner, ACCEPT, **variables) == "NOT_FOUND"
     variables = {"template": "sales", "file": "rules.md", "tenant": sample.tenant, "sha": sha("x")}
-    assert await refused(owner, BULK, **variables) == "NOT_FOUND"
+    assert await query_error_code(owner, BULK, **variables) == "NOT_FOUND"
 
 
 async def test_accepting_needs_a_person_with_an_admin_role(
-    server: Whole, owner: httpx.AsyncClient, sample: Scene
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     variables = {"agent": "marco", "file": GUARDRAILS, "sha": sha("be good")}
     bulk = {"template": "sales", "file": GUARDRAILS, "tenant": sample.tenant, "sha": sha("be good")}
     machine = await server.key(owner, *Permission)
-    for client in (await member(server, owner), machine):
-        assert await refused(client, ACCEPT, **variables) == "FORBIDDEN"
-        assert await refused(client, ACCEPT, **{**variables, "agent": "missing"}) == "FORBIDDEN"
-        assert await refused(client, BULK, **bulk) == "FORBIDDEN"
-        assert len((await told(client, STATUS, agent="marco"))["agentPinStatus"]) >= 3
-    admin = await member(server, owner, "admin")
-    assert (await told(admin, ACCEPT, **variables))["acceptTemplateUpdate"]["id"] == sample.agent
+    for client in (await create_member(server, owner), machine):
+        assert await query_error_code(client, ACCEPT, **variables) == "FORBIDDEN"
+        assert (
+            await query_error_code(client, ACCEPT, **{**variables, "agent": "missing"})
+            == "FORBIDDEN"
+        )
+        assert await query_error_code(client, BULK, **bulk) == "FORBIDDEN"
+        assert len((await query_data(client, STATUS, agent="marco"))["agentPinStatus"]) >= 3
+    admin = await create_member(server, owner, "admin")
+    assert (await query_data(admin, ACCEPT, **variables))["acceptTemplateUpdate"][
+        "id"
+    ] == sample.agent
 
 
 async def test_a_repeated_idempotency_key_accepts_once(
-    owner: httpx.AsyncClient, sample: Scene
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     variables = {"agent": "marco", "file": GUARDRAILS, "key": "once", "sha": sha("be better")}
     await write(owner, RULES, "be better")
-    await told(owner, ACCEPT, **variables)
+    await query_data(owner, ACCEPT, **variables)
     await write(owner, RULES, "be best")
-    again = await told(owner, ACCEPT, **variables)
+    again = await query_data(owner, ACCEPT, **variables)
     assert again["acceptTemplateUpdate"]["id"] == sample.agent
     assert await text(owner) == "be better"
     other = {**variables, "file": "PLATFORM.md"}
-    assert await refused(owner, ACCEPT, **other) == "CONFLICT"
+    assert await query_error_code(owner, ACCEPT, **other) == "CONFLICT"
 
 
 async def test_a_refused_accept_may_be_retried_with_its_key(
-    owner: httpx.AsyncClient, sample: Scene
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     variables = {"agent": "marco", "file": GUARDRAILS, "key": "again", "sha": sha("be better")}
-    assert await refused(owner, ACCEPT, **variables) == "CONFLICT"
+    assert await query_error_code(owner, ACCEPT, **variables) == "CONFLICT"
     await write(owner, RULES, "be better")
-    assert (await told(owner, ACCEPT, **variables))["acceptTemplateUpdate"]["id"] == sample.agent
+    assert (await query_data(owner, ACCEPT, **variables))["acceptTemplateUpdate"][
+        "id"
+    ] == sample.agent
 
 
-async def test_a_bulk_accept_reports_every_agent(owner: httpx.AsyncClient, sample: Scene) -> None:
-    polo = await made(owner, "/v1/agents", slug="polo", name="Polo", templateId="sales")
+async def test_a_bulk_accept_reports_every_agent(
+    owner: httpx.AsyncClient, sample: GraphqlTenant
+) -> None:
+    polo = await create(owner, "/v1/agents", slug="polo", name="Polo", templateId="sales")
     await write(owner, RULES, "be better")
     variables = {"template": "sales", "file": GUARDRAILS, "tenant": sample.tenant}
-    stale = (await told(owner, BULK, **variables, sha=sha("be good")))["acceptTemplateUpdateBulk"]
+    stale = (await query_data(owner, BULK, **variables, sha=sha("be good")))[
+        "acceptTemplateUpdateBulk"
+    ]
     assert (stale["accepted"], stale["failed"]) == (0, 2)
     assert all("review" in entry["error"] for entry in stale["results"])
     variables["sha"] = sha("be better")
-    done = (await told(owner, BULK, **variables))["acceptTemplateUpdateBulk"]
+    done = (await query_data(owner, BULK, **variables))["acceptTemplateUpdateBulk"]
     entry = {"success": True, "error": None}
     ids = sorted([sample.agent, polo])
     assert done == {"accepted": 2, "failed": 0, "results": [{"agentId": id, **entry} for id in ids]}
-    again = (await told(owner, BULK, **variables))["acceptTemplateUpdateBulk"]
+    again = (await query_data(owner, BULK, **variables))["acceptTemplateUpdateBulk"]
     assert again == done
-    await made(owner, "/v1/templates", slug="idle", name="Idle")
+    await create(owner, "/v1/templates", slug="idle", name="Idle")
     await write(owner, f"/v1/templates/idle/files/{GUARDRAILS}", "x")
-    idle = (await told(owner, BULK, **{**variables, "template": "idle"}))[
+    idle = (await query_data(owner, BULK, **{**variables, "template": "idle"}))[
         "acceptTemplateUpdateBulk"
     ]
     assert idle == {"accepted": 0, "failed": 0, "results": []}
 
 
 async def test_a_bulk_accept_for_another_tenant_is_not_found(
-    server: Whole, owner: httpx.AsyncClient, sample: Scene
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     other = await server.owner("globex")
     theirs = (await other.get("/v1/tenants/me")).json()["id"]
@@ -209,19 +229,19 @@ async def test_a_bulk_accept_for_another_tenant_is_not_found(
         {"template": "missing", "tenant": sample.tenant},
     ):
         variables |= {"file": GUARDRAILS, "sha": sha("be good")}
-        assert await refused(owner, BULK, **variables) == "NOT_FOUND"
+        assert await query_error_code(owner, BULK, **variables) == "NOT_FOUND"
     for tenant in (theirs, sample.tenant):
         variables = {"template": sample.template, "tenant": tenant, "sha": sha("be good")}
-        assert await refused(other, BULK, file=GUARDRAILS, **variables) == "NOT_FOUND"
+        assert await query_error_code(other, BULK, file=GUARDRAILS, **variables) == "NOT_FOUND"
 
 
-async def test_a_pin_is_rolled_back(owner: httpx.AsyncClient, sample: Scene) -> None:
+async def test_a_pin_is_rolled_back(owner: httpx.AsyncClient, sample: GraphqlTenant) -> None:
     await write(owner, RULES, "be better")
-    await told(owner, ACCEPT, agent="marco", file=GUARDRAILS, sha=sha("be better"))
+    await query_data(owner, ACCEPT, agent="marco", file=GUARDRAILS, sha=sha("be better"))
     back = 'mutation { rollBackPin(agentId: "marco", filename: "GUARDRAILS.md") { id } }'
-    assert (await told(owner, back))["rollBackPin"] == {"id": sample.agent}
+    assert (await query_data(owner, back))["rollBackPin"] == {"id": sample.agent}
     assert await text(owner) == "be good"
-    answer = await ask(owner, back.replace("filename", "version: 99, filename"))
+    answer = await execute_query(owner, back.replace("filename", "version: 99, filename"))
     assert answer["data"] == {"rollBackPin": None}
     assert answer["errors"][0]["extensions"]["code"] == "NOT_FOUND"
 
@@ -231,14 +251,14 @@ DETAILS = """{ agentPinStatus(agentId: "marco") { path pinnedTokens latestTokens
 
 
 async def test_a_review_has_author_reason_and_token_counts(
-    owner: httpx.AsyncClient, sample: Scene
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     url = "/v1/templates/sales/files/GUARDRAILS.md"
     reason = {"Carrel-Reason": "after the audit"}
     text = "be good, be careful, and ask before you spend anything"
     await owner.put(url, json={"content": text}, headers=reason)
-    me = (await told(owner, "{ me { personId } }"))["me"]["personId"]
-    by_path = {row["path"]: row for row in (await told(owner, DETAILS))["agentPinStatus"]}
+    me = (await query_data(owner, "{ me { personId } }"))["me"]["personId"]
+    by_path = {row["path"]: row for row in (await query_data(owner, DETAILS))["agentPinStatus"]}
     rows = (await owner.get("/v1/agents/marco/pins")).json()["items"]
     for path in ("GUARDRAILS.md", "PLATFORM.md"):
         [row] = [item for item in rows if item["path"] == path]
@@ -253,11 +273,11 @@ async def test_a_review_has_author_reason_and_token_counts(
 
 
 async def test_a_review_without_an_offer_has_no_details(
-    owner: httpx.AsyncClient, sample: Scene
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     for layer in ("/v1/templates/sales", "/v1/defaults"):
         await owner.delete(f"{layer}/files/GUARDRAILS.md")
-    [rules, *_] = (await told(owner, DETAILS))["agentPinStatus"]
+    [rules, *_] = (await query_data(owner, DETAILS))["agentPinStatus"]
     assert rules.pop("pinnedTokens") > 0
     assert rules.pop("path") == "GUARDRAILS.md"
     assert set(rules.values()) == {None}

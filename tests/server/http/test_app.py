@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.sample_endpoints import client, speak, toy_app
+from tests.support.sample_endpoints import client, sample_app, send_raw
 
 from carrel.server.http.app import Mount
 from carrel.server.http.endpoint import Request, Response, endpoint
@@ -87,7 +87,7 @@ async def test_head_is_get_without_the_body() -> None:
         assert head.headers["content-length"] == str(len(get.content))
         assert head.headers["etag"] == '"e"'
         assert (await http.head("/v1/ticks/3")).status_code == 200
-    [_, body] = await speak(toy_app(), b"/v1/echo/a", "HEAD")
+    [_, body] = await send_raw(sample_app(), b"/v1/echo/a", "HEAD")
     assert body["body"] == b""
 
 
@@ -193,7 +193,7 @@ async def test_a_body_without_a_declared_length_is_counted() -> None:
 
 async def test_a_declared_length_over_the_limit_is_refused_unread() -> None:
     length = (b"content-length", b"9" * 5000)
-    start, _ = await speak(toy_app(), b"/v1/bytes", "POST", [length])
+    start, _ = await send_raw(sample_app(), b"/v1/bytes", "POST", [length])
     assert start["status"] == 413
 
 
@@ -262,12 +262,12 @@ async def test_a_loose_endpoint_ignores_unknown_query_parameters() -> None:
 
 
 async def test_repeated_headers_are_joined_into_one_list() -> None:
-    app = toy_app()
+    app = sample_app()
     words = [(b"x-word", b"one"), (b"x-word", b"two")]
-    [_, body] = await speak(app, b"/v1/echo/a", headers=words)
+    [_, body] = await send_raw(app, b"/v1/echo/a", headers=words)
     assert json.loads(body["body"])["word"] == "one, two"
     twice = [(b"authorization", b"Bearer bob")]
-    [start, _] = await speak(app, b"/v1/echo/a", headers=twice)
+    [start, _] = await send_raw(app, b"/v1/echo/a", headers=twice)
     assert start["status"] == 401
 
 
@@ -293,7 +293,7 @@ async def test_an_invalid_request_id_is_replaced(request_id: str) -> None:
 
 async def test_an_invalid_percent_encoding_in_the_path_returns_400() -> None:
     for path in (b"/v1/notes/%zz", b"/v1/notes/%ff", b"/v1/echo/%", b"/v1/notes/\xff"):
-        start, body = await speak(toy_app(), path)
+        start, body = await send_raw(sample_app(), path)
         assert (start["status"], json.loads(body["body"])["error"]) == (400, "validation_error")
 
 
@@ -307,7 +307,7 @@ async def test_a_mount_answers_under_its_prefix_and_not_under_v1() -> None:
         await send({"type": "http.response.start", "status": 202, "headers": []})
         await send({"type": "http.response.body", "body": b"other"})
 
-    app = toy_app(mounts=[Mount("/other", other), Mount("/", other)])
+    app = sample_app(mounts=[Mount("/other", other), Mount("/", other)])
     async with client(app, token="") as http:
         answer = await http.get("/other/x")
         assert (answer.status_code, answer.content) == (202, b"other")
@@ -320,7 +320,7 @@ async def test_a_mount_answers_under_its_prefix_and_not_under_v1() -> None:
 
 
 async def test_start_and_stop_are_acknowledged_and_close_the_streams() -> None:
-    app = toy_app()
+    app = sample_app()
     messages = iter(["lifespan.startup", "lifespan.shutdown"])
     sent: list[str] = []
 
@@ -341,7 +341,7 @@ async def test_a_websocket_is_closed() -> None:
     async def send(message: dict[str, Any]) -> None:
         sent.append(message["type"])
 
-    await toy_app()({"type": "websocket"}, None, send)  # type: ignore[arg-type]  # never called
+    await sample_app()({"type": "websocket"}, None, send)  # type: ignore[arg-type]  # never called
     assert sent == ["websocket.close"]
 
 

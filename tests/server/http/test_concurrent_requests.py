@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import httpx
 import pytest
-from tests.support.full_app import Whole, app_of
-from tests.support.stores import open_ports, world_of
+from tests.support.full_app import FullApp, create_rest_app
+from tests.support.stores import open_ports, ports_over
 
 from carrel.adapters.postgres import open_store
 from carrel.ports import Ports
@@ -26,7 +26,7 @@ Change = Callable[[httpx.AsyncClient], Awaitable[httpx.Response]]
 async def ports(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Ports]:
     if request.param == "postgres":
         async with open_store(request.getfixturevalue("postgres_url")) as store:
-            yield world_of(store)
+            yield ports_over(store)
         return
     async with open_ports(tmp_path) as opened:
         yield opened
@@ -104,7 +104,7 @@ def summarize(answer: httpx.Response) -> tuple[int, str | None, str]:
     return answer.status_code, answer.headers.get("etag"), answer.text
 
 
-async def create_agent(server: Whole, own: dict[str, str]) -> httpx.AsyncClient:
+async def create_agent(server: FullApp, own: dict[str, str]) -> httpx.AsyncClient:
     owner = await server.owner()
     await owner.post("/v1/templates", json={"slug": "sales", "name": "Sales"})
     soul = {"content": "I am {{AGENT_NAME}}"}
@@ -141,7 +141,7 @@ async def apply(change: Change, owner: httpx.AsyncClient) -> None:
 async def test_a_read_during_a_change_sees_the_state_before_or_after(
     ports: Ports, change: str, target: str, own: dict[str, str]
 ) -> None:
-    server = Whole(ports, app_of(ports))
+    server = FullApp(ports, create_rest_app(ports))
     owner, (apply_change, undo) = await create_agent(server, own), CHANGES[change]
     at, ran = 0, True
     while ran:
@@ -149,7 +149,7 @@ async def test_a_read_during_a_change_sees_the_state_before_or_after(
         before = summarize(await read(owner, target))
         server.app.caches.responses.clear()
         interruption = Interruption(at, lambda: apply(apply_change, owner))
-        slow = Whole(ports, app_of(interrupt_ports(ports, interruption)))
+        slow = FullApp(ports, create_rest_app(interrupt_ports(ports, interruption)))
         slow.app.caches = server.app.caches
         reader = slow.as_(owner.headers["Authorization"].partition(" ")[2])
         result, ran = summarize(await read(reader, target)), interruption.ran
@@ -160,12 +160,12 @@ async def test_a_read_during_a_change_sees_the_state_before_or_after(
 
 
 async def test_a_run_freezes_names_and_files_of_one_moment(ports: Ports) -> None:
-    owner = await create_agent(Whole(ports, app_of(ports)), OWN)
+    owner = await create_agent(FullApp(ports, create_rest_app(ports)), OWN)
     at, ran = 0, True
     while ran:
         at += 1
         interruption = Interruption(at, lambda: apply(rename_agent("Polo"), owner))
-        slow = Whole(ports, app_of(interrupt_ports(ports, interruption)))
+        slow = FullApp(ports, create_rest_app(interrupt_ports(ports, interruption)))
         reader = slow.as_(owner.headers["Authorization"].partition(" ")[2])
         started = await reader.post("/v1/runs", json={"agentId": "marco"})
         assert started.status_code < 300, started.text

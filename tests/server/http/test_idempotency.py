@@ -14,8 +14,8 @@ from tests.support.sample_endpoints import (
     Note,
     client,
     put,
-    toy_app,
-    toy_ports,
+    sample_app,
+    sample_ports,
 )
 
 from carrel.core.access import Permission
@@ -44,8 +44,8 @@ async def send(http: httpx.AsyncClient, text: str = "one", **headers: str) -> ht
 
 
 async def test_a_repeated_request_gets_the_same_response_and_writes_nothing() -> None:
-    ports = toy_ports()
-    async with client(toy_app(ports=ports)) as http:
+    ports = sample_ports()
+    async with client(sample_app(ports=ports)) as http:
         first, second = await send(http), await send(http)
     assert first.status_code == second.status_code == 200
     assert first.content == second.content
@@ -56,8 +56,8 @@ async def test_a_repeated_request_gets_the_same_response_and_writes_nothing() ->
 
 
 async def test_without_a_key_every_request_is_executed() -> None:
-    ports = toy_ports()
-    async with client(toy_app(ports=ports)) as http:
+    ports = sample_ports()
+    async with client(sample_app(ports=ports)) as http:
         for _ in range(2):
             assert REPLAY not in (await http.put(URL, json={"text": "one"})).headers
     assert await version(ports) == 2
@@ -75,8 +75,8 @@ async def test_without_a_key_every_request_is_executed() -> None:
 async def test_a_key_reused_with_another_request_returns_409(
     path: str, body: dict[str, Any], headers: dict[str, str]
 ) -> None:
-    ports = toy_ports()
-    async with client(toy_app(ports=ports)) as http:
+    ports = sample_ports()
+    async with client(sample_app(ports=ports)) as http:
         await send(http)
         answer = await http.put(path, json=body, headers=KEY | headers)
         problem(answer, 409, "idempotency_key_mismatch")
@@ -84,7 +84,7 @@ async def test_a_key_reused_with_another_request_returns_409(
 
 
 async def test_a_key_is_separate_per_path_and_per_caller() -> None:
-    app = toy_app()
+    app = sample_app()
     async with client(app) as http, client(app, token="bob") as other:
         await send(http)
         elsewhere = await http.put("/v1/notes/b.md", json={"text": "one"}, headers=KEY)
@@ -95,8 +95,8 @@ async def test_a_key_is_separate_per_path_and_per_caller() -> None:
 
 
 async def test_concurrent_repeats_run_once_and_get_equal_responses() -> None:
-    ports = toy_ports()
-    async with client(toy_app(ports=ports)) as http:
+    ports = sample_ports()
+    async with client(sample_app(ports=ports)) as http:
         answers = await asyncio.gather(*[send(http) for _ in range(16)])
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.content for answer in answers}) == 1
@@ -133,7 +133,7 @@ def scripted_app(*answers: Response | Exception) -> tuple[HttpApp, list[int]]:
             raise result
         return result
 
-    return toy_app(scripted), calls
+    return sample_app(scripted), calls
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ async def test_a_key_is_at_most_255_visible_ascii_characters(key: str) -> None:
 
 
 async def test_a_key_with_a_running_request_returns_409_in_flight() -> None:
-    ports, may_finish = toy_ports(), asyncio.Event()
+    ports, may_finish = sample_ports(), asyncio.Event()
     started = asyncio.Event()
 
     @endpoint("POST", "/v1/slow", body=Note, idempotent=True, responses={204: None})
@@ -204,7 +204,7 @@ async def test_a_key_with_a_running_request_returns_409_in_flight() -> None:
         await may_finish.wait()
         return Response.empty()
 
-    async with client(toy_app(slow, ports=ports)) as http:
+    async with client(sample_app(slow, ports=ports)) as http:
         first = asyncio.create_task(http.post("/v1/slow", json={"text": "x"}, headers=KEY))
         await started.wait()
         answer = await http.post("/v1/slow", json={"text": "x"}, headers=KEY)
@@ -236,16 +236,16 @@ def dying_app(ports: Ports) -> HttpApp:
         await put.run(call)
         raise Lost
 
-    return toy_app(put_and_die, ports=ports)
+    return sample_app(put_and_die, ports=ports)
 
 
 async def test_a_response_lost_after_the_commit_is_rebuilt_from_the_commit() -> None:
-    ports = toy_ports()
+    ports = sample_ports()
     async with client(dying_app(ports)) as http:
         with pytest.raises(Lost):
             await send(http)
     assert await version(ports) == 1
-    async with client(toy_app(ports=ports)) as http:
+    async with client(sample_app(ports=ports)) as http:
         first, second = await send(http), await send(http)
     for answer in (first, second):
         assert answer.json() == {"path": "a.md", "version": 1, "etag": '"v1"'}
@@ -257,7 +257,7 @@ async def test_a_response_lost_after_the_commit_is_rebuilt_from_the_commit() -> 
 
 
 async def test_a_lost_response_that_cannot_be_rebuilt_returns_409() -> None:
-    ports = toy_ports()
+    ports = sample_ports()
     app = dying_app(ports)
     async with client(app) as http:
         with pytest.raises(Lost):
@@ -269,7 +269,7 @@ async def test_a_lost_response_that_cannot_be_rebuilt_returns_409() -> None:
 
 async def test_an_abandoned_claim_is_taken_over_after_a_minute() -> None:
     clock = MovableClock()
-    ports = toy_ports(clock)
+    ports = sample_ports(clock)
     dies = [True]
 
     @endpoint("POST", "/v1/dies", body=Note, idempotent=True, responses={204: None})
@@ -278,7 +278,7 @@ async def test_an_abandoned_claim_is_taken_over_after_a_minute() -> None:
             raise Lost
         return Response.empty()
 
-    async with client(toy_app(dies_once, ports=ports)) as http:
+    async with client(sample_app(dies_once, ports=ports)) as http:
         with pytest.raises(Lost):
             await http.post("/v1/dies", json={"text": "x"}, headers=KEY)
         early = await http.post("/v1/dies", json={"text": "x"}, headers=KEY)

@@ -10,8 +10,8 @@ from contextlib import suppress
 
 import pytest
 from structlog.testing import capture_logs
-from tests.support.live_server import Wire, serving
-from tests.support.sample_endpoints import TOYS, authenticate, toy_app, toy_ports
+from tests.support.live_server import RawConnection, serving
+from tests.support.sample_endpoints import SAMPLE_ENDPOINTS, authenticate, sample_app, sample_ports
 
 from carrel.server.http.app import create_app
 from carrel.server.http.endpoint import Request, Response, endpoint
@@ -24,8 +24,8 @@ CHUNKED = "Transfer-Encoding: chunked"
 
 
 async def test_encoded_and_raw_slashes_of_a_path_are_equal() -> None:
-    with serving(toy_app()) as port:
-        wire = await Wire.to(port)
+    with serving(sample_app()) as port:
+        wire = await RawConnection.to(port)
         body = b'{"text": "x"}'
         await wire.say("PUT /v1/notes/a%2Fb.md HTTP/1.1", f"Content-Length: {len(body)}", body=body)
         assert (await wire.hear())[0] == 200
@@ -36,8 +36,8 @@ async def test_encoded_and_raw_slashes_of_a_path_are_equal() -> None:
 
 
 async def test_a_chunked_body_over_the_limit_is_413_and_the_connection_stays_open() -> None:
-    with serving(toy_app()) as port:
-        wire = await Wire.to(port)
+    with serving(sample_app()) as port:
+        wire = await RawConnection.to(port)
         await wire.say("POST /v1/bytes HTTP/1.1", CHUNKED)
         chunk = b"x" * 20_000
         for _ in range(6):
@@ -51,8 +51,8 @@ async def test_a_chunked_body_over_the_limit_is_413_and_the_connection_stays_ope
 
 
 async def test_a_declared_ten_megabytes_are_refused_before_they_are_sent() -> None:
-    with serving(toy_app()) as port:
-        wire = await Wire.to(port)
+    with serving(sample_app()) as port:
+        wire = await RawConnection.to(port)
         await wire.say(
             "PUT /v1/notes/a HTTP/1.1", "Content-Length: 10000000", "Expect: 100-continue"
         )
@@ -62,8 +62,8 @@ async def test_a_declared_ten_megabytes_are_refused_before_they_are_sent() -> No
 
 
 async def test_a_body_that_never_arrives_returns_408() -> None:
-    with serving(toy_app(limits=BodyLimits(timeout_seconds=0.2))) as port:
-        wire = await Wire.to(port)
+    with serving(sample_app(limits=BodyLimits(timeout_seconds=0.2))) as port:
+        wire = await RawConnection.to(port)
         await wire.say("PUT /v1/notes/a HTTP/1.1", "Content-Length: 100", body=b'{"text"')
         status, headers, body = await wire.hear()
         assert (status, json.loads(body)["error"]) == (408, "request_timeout")
@@ -74,9 +74,9 @@ async def test_a_body_that_never_arrives_returns_408() -> None:
 
 async def test_a_trickled_body_returns_408() -> None:
     with serving(
-        toy_app(limits=BodyLimits(timeout_seconds=0.3, min_bytes_per_second=1000))
+        sample_app(limits=BodyLimits(timeout_seconds=0.3, min_bytes_per_second=1000))
     ) as port:
-        wire = await Wire.to(port)
+        wire = await RawConnection.to(port)
         await wire.say("PUT /v1/notes/a HTTP/1.1", CHUNKED)
 
         async def trickle() -> None:
@@ -96,8 +96,10 @@ async def test_a_trickled_body_returns_408() -> None:
 
 
 async def test_a_slow_but_steady_body_arrives() -> None:
-    with serving(toy_app(limits=BodyLimits(timeout_seconds=0.5, min_bytes_per_second=1))) as port:
-        wire = await Wire.to(port)
+    with serving(
+        sample_app(limits=BodyLimits(timeout_seconds=0.5, min_bytes_per_second=1))
+    ) as port:
+        wire = await RawConnection.to(port)
         text = b'{"text": "' + b"x" * 40 + b'"}'
         parts = [text[at : at + 10] for at in range(0, len(text), 10)]
         first, *others = [b"%x\r\n%s\r\n" % (len(part), part) for part in parts]
@@ -121,12 +123,12 @@ async def test_a_client_that_disconnects_mid_body_logs_no_error() -> None:
             finished.set()
 
     metrics = Watched()
-    with capture_logs() as logs, serving(toy_app(metrics=metrics)) as port:
-        wire = await Wire.to(port)
+    with capture_logs() as logs, serving(sample_app(metrics=metrics)) as port:
+        wire = await RawConnection.to(port)
         await wire.say("PUT /v1/notes/a HTTP/1.1", "Content-Length: 100", body=b'{"text"')
         await wire.leave()
         assert await asyncio.to_thread(finished.wait, 30)
-        other = await Wire.to(port)
+        other = await RawConnection.to(port)
         await other.say("GET /alive HTTP/1.1")
         assert (await other.hear())[0] == 200
         await other.leave()
@@ -149,8 +151,8 @@ async def test_a_stream_ends_its_source_when_the_client_disconnects() -> None:
 
         return Response.stream(source())
 
-    with serving(toy_app(forever)) as port:
-        wire = await Wire.to(port)
+    with serving(sample_app(forever)) as port:
+        wire = await RawConnection.to(port)
         await wire.say("GET /v1/forever HTTP/1.1")
         assert (await wire.head())[1]["content-type"] == "text/event-stream"
         assert opened.wait(30)
@@ -171,9 +173,9 @@ async def test_open_streams_end_when_the_server_closes() -> None:
 
         return Response.stream(source())
 
-    app = create_app(toy_ports(), [*TOYS, forever], authenticate, metrics=Metrics())
+    app = create_app(sample_ports(), [*SAMPLE_ENDPOINTS, forever], authenticate, metrics=Metrics())
     with serving(app) as port:
-        wires = [await Wire.to(port) for _ in range(5)]
+        wires = [await RawConnection.to(port) for _ in range(5)]
         for wire in wires:
             await wire.say("GET /v1/forever HTTP/1.1")
             await wire.reader.readuntil(b"data: 1\n\n")

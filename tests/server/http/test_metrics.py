@@ -10,7 +10,7 @@ from pathlib import Path as File
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.support.sample_endpoints import client, toy_app
+from tests.support.sample_endpoints import client, sample_app
 
 from carrel.server.http.metrics import Metrics
 
@@ -67,7 +67,7 @@ async def test_observed_values_are_read_at_each_scrape() -> None:
     metrics, counters = Metrics(), {"commits": 3.0, "depth": 9.0}
     metrics.observe("carrel_commits_total", "Commits.", lambda: counters["commits"])
     metrics.observe("carrel_commit_queue_depth", "Waiting.", lambda: counters["depth"])
-    async with client(toy_app(metrics=metrics)) as http:
+    async with client(sample_app(metrics=metrics)) as http:
         first = samples((await http.get("/metrics")).text)
         counters.update(commits=5.0, depth=2.0)
         second = samples((await http.get("/metrics")).text)

@@ -11,14 +11,21 @@ from hypothesis import HealthCheck, given, settings
 from jsonschema.validators import Draft202012Validator
 from schemathesis import GenerationMode
 from schemathesis.checks import negative_data_rejection
-from tests.support.sample_endpoints import TOYS, authenticate, broken, client, corrupt, toy_ports
+from tests.support.sample_endpoints import (
+    SAMPLE_ENDPOINTS,
+    authenticate,
+    broken,
+    client,
+    corrupt,
+    sample_ports,
+)
 
 from carrel.server.http.app import create_app
 from carrel.server.http.endpoint import Request, Response, endpoint
 from carrel.server.http.metrics import Metrics
 from carrel.server.http.openapi import build_document
 
-WORKING = [toy for toy in TOYS if toy not in (broken, corrupt)]
+WORKING = [toy for toy in SAMPLE_ENDPOINTS if toy not in (broken, corrupt)]
 DOCUMENT: dict[str, Any] = build_document(WORKING, "Toys", "1.0")
 
 
@@ -112,7 +119,7 @@ def test_two_endpoints_with_one_id_are_refused() -> None:
         return Response.empty()
 
     with pytest.raises(ValueError, match="sample_endpoints_alive"):
-        build_document([*TOYS, other], "Toys", "1.0")
+        build_document([*SAMPLE_ENDPOINTS, other], "Toys", "1.0")
 
 
 @pytest.mark.anyio
@@ -138,7 +145,7 @@ async def test_the_docs_page_runs_only_its_own_script() -> None:
     assert not re.search(r"\bon\w+=|style=|innerHTML", answer.text)
 
 
-APP = create_app(toy_ports(), WORKING, authenticate, metrics=Metrics())
+APP = create_app(sample_ports(), WORKING, authenticate, metrics=Metrics())
 SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", APP)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
-from tests.support.fake_time_loop import LEAPING
+from tests.support.fake_time_loop import FAKE_TIME
 
 from carrel.server.http.read_timeouts import ReadTimeouts
 from carrel.server.http.request_parsing import BodyLimits, ReadTimeout, read_body
@@ -21,7 +21,7 @@ SOON, LONG = 0.016, 1000.0
 
 @pytest.fixture
 def anyio_backend() -> tuple[str, dict[str, Any]]:
-    return LEAPING
+    return FAKE_TIME
 
 
 def now() -> float:

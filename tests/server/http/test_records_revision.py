@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import httpx
 import pytest
-from tests.support.commits import say
-from tests.support.full_app import Whole, app_of
-from tests.support.stores import world_of
+from tests.support.commits import put_text
+from tests.support.full_app import FullApp, create_rest_app
+from tests.support.stores import ports_over
 
 from carrel.adapters.postgres.store import open_store
 from carrel.core.identifiers import Scope, ScopeKind
@@ -50,12 +50,12 @@ async def server(
             return await query(name, *parameters)
 
         monkeypatch.setattr(database, "value", counted)
-        ports = world_of(store)
-        app = app_of(ports)
+        ports = ports_over(store)
+        app = create_rest_app(ports)
         authenticate = authenticator(ports, load(environ={}, file=File("no such file")))
         async with mcp_http.mount(ports, authenticate, asyncio.Event(), warmup_delay=600) as mount:
             app.mount(mount)
-            owner = await Whole(ports, app).owner()
+            owner = await FullApp(ports, app).owner()
             new = {"slug": "marco", "name": "Marco"}
             assert (await owner.post("/v1/agents", json=new)).status_code == 201
             yield CountedServer(ports, owner, questions)
@@ -117,7 +117,7 @@ async def test_a_commit_ends_the_revision(server: CountedServer) -> None:
         before = await server.ports.records.revision()
         await rename(server)
         repeated = await server.ports.records.revision()
-        await say(server.ports, "kind")
+        await put_text(server.ports, "kind")
         return before, repeated, await server.ports.records.revision()
 
     before, repeated, after = await in_request(revisions)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import structlog
-from tests.support.sample_endpoints import client, toy_app
+from tests.support.sample_endpoints import client, sample_app
 
 from carrel.server.http import request_log
 from carrel.server.http.endpoint import Request, Response, endpoint
@@ -75,7 +75,7 @@ async def test_writes_are_not_logged_at_warning_level(log_output: io.StringIO) -
 
 
 async def test_a_slow_request_is_logged(log_output: io.StringIO) -> None:
-    app = toy_app()
+    app = sample_app()
     app._log.slow_seconds = 0.0
     async with client(app) as http:
         await http.get("/v1/echo/a")
@@ -100,7 +100,7 @@ async def test_lines_logged_during_a_request_carry_its_id(log_output: io.StringI
         logging.getLogger("library").warning("watch %s", "out")
         return Response.empty()
 
-    async with client(toy_app(chatty)) as http:
+    async with client(sample_app(chatty)) as http:
         answer = await http.get("/v1/chatty")
     ours, theirs = lines(log_output)
     assert (ours["event"], theirs["event"]) == ("hello", "watch out")

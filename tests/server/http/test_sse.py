@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
-from tests.support.fake_time_loop import in_leaps
-from tests.support.sample_endpoints import client, toy_app
+from tests.support.fake_time_loop import with_fake_time
+from tests.support.sample_endpoints import client, sample_app
 
 from carrel.server.http.endpoint import Request, Response, endpoint
 from carrel.server.http.metrics import Metrics
@@ -93,7 +93,7 @@ async def test_events_arrive_with_headers_that_disable_proxy_buffering() -> None
         assert "content-length" not in answer.headers
 
 
-@in_leaps
+@with_fake_time
 async def test_an_idle_stream_gets_heartbeats() -> None:
     streams, listener = Streams(asyncio.Event(), heartbeat_seconds=0.02), Listener()
     forwarding = asyncio.create_task(
@@ -106,7 +106,7 @@ async def test_an_idle_stream_gets_heartbeats() -> None:
     assert len(streams) == 0
 
 
-@in_leaps
+@with_fake_time
 async def test_a_stream_without_heartbeats_forwards_only_its_chunks() -> None:
     streams, listener = Streams(asyncio.Event(), heartbeat_seconds=0.01), Listener()
 
@@ -120,7 +120,7 @@ async def test_a_stream_without_heartbeats_forwards_only_its_chunks() -> None:
     assert listener.ended
 
 
-@in_leaps
+@with_fake_time
 async def test_an_active_stream_gets_no_heartbeats() -> None:
     streams, listener = Streams(asyncio.Event(), heartbeat_seconds=0.5), Listener()
 
@@ -172,7 +172,7 @@ async def test_closing_ends_every_stream_and_refuses_new_ones() -> None:
     assert late.received == [b""]
 
 
-@in_leaps
+@with_fake_time
 async def test_a_slow_reader_blocks_its_source() -> None:
     produced = 0
 
@@ -230,7 +230,7 @@ async def test_a_source_that_fails_is_logged_once_and_the_stream_is_cut() -> Non
         sent.append(message)
 
     with capture_logs() as logs:
-        await toy_app(failing)(scope, listener.receive, send)
+        await sample_app(failing)(scope, listener.receive, send)
     assert [message.get("more_body") for message in sent] == [None, True]
     [line] = [line for line in logs if line["log_level"] == "error"]
     assert line["failure"]["error"] == "builtins.KeyError"
@@ -273,7 +273,7 @@ async def test_an_open_stream_is_not_a_request_in_flight() -> None:
 
         return Response.stream(source())
 
-    async with client(toy_app(streaming, metrics=metrics)) as http:
+    async with client(sample_app(streaming, metrics=metrics)) as http:
         await http.get("/v1/streaming")
     assert b"carrel_event_streams_open 1.0" in snapshots[0]
     assert b"carrel_requests_in_flight 0.0" in snapshots[0]

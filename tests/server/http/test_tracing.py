@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
-from tests.support.sample_endpoints import client, toy_app
+from tests.support.sample_endpoints import client, sample_app
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +21,7 @@ PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 async def test_a_request_is_a_span_that_continues_the_callers_trace() -> None:
     provider, exporter = TracerProvider(), InMemorySpanExporter()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    async with client(toy_app(tracer=provider.get_tracer("carrel"))) as http:
+    async with client(sample_app(tracer=provider.get_tracer("carrel"))) as http:
         await http.put("/v1/notes/secret", json={"text": "secret"}, headers={"traceparent": PARENT})
         await http.get("/v1/broken")
         await http.get("/v1/nothing", headers={"traceparent": "nonsense"})
@@ -61,7 +61,7 @@ async def test_a_span_does_not_contain_the_text_of_a_connection_error() -> None:
         raise RuntimeError("some content")
 
     with pytest.raises(RuntimeError):
-        await toy_app(tracer=provider.get_tracer("carrel"))(scope, receive, send)
+        await sample_app(tracer=provider.get_tracer("carrel"))(scope, receive, send)
     assert "content" not in exporter.get_finished_spans()[0].to_json()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.support.mcp_clients import Place, running
+from tests.support.mcp_clients import McpServer, run_mcp_server
 
 
 @pytest.fixture
@@ -14,6 +14,6 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with running(tmp_path_factory.mktemp("store")) as opened:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpServer]:
+    with run_mcp_server(tmp_path_factory.mktemp("store")) as opened:
         yield opened

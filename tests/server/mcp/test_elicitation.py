@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitRequestFormParams, ElicitResult
-from tests.support.mcp_clients import MODES, OWNER, Place, text_of
+from tests.support.mcp_clients import MODES, OWNER, McpServer, text_of
 
 from carrel.tools import ALL
 from carrel.tools.tool import ApprovalCheck, Tool, ToolArguments, ToolContext
@@ -58,13 +58,13 @@ class Person:
         return self.answer
 
 
-async def list_open(server: Place, slug: str) -> list[dict[str, Any]]:
+async def list_open(server: McpServer, slug: str) -> list[dict[str, Any]]:
     async with server.as_() as owner:
         response = await owner.get("/v1/approvals", params={"agent": slug, "status": "requested"})
         return list(response.json()["items"])
 
 
-async def test_an_approval_at_the_client_runs_the_call_once(server: Place) -> None:
+async def test_an_approval_at_the_client_runs_the_call_once(server: McpServer) -> None:
     slug = await server.agent()
     person = Person("accept", approved=True, reason="go")
     async with server.client(slug, elicitation_callback=person) as client:
@@ -94,7 +94,7 @@ async def test_an_approval_at_the_client_runs_the_call_once(server: Place) -> No
     ],
 )
 async def test_anything_but_an_approval_runs_nothing(
-    server: Place, person: Person, status: str
+    server: McpServer, person: Person, status: str
 ) -> None:
     slug = await server.agent()
     async with server.client(slug, elicitation_callback=person) as client:
@@ -112,7 +112,7 @@ async def test_anything_but_an_approval_runs_nothing(
         assert "denied by a person" in text_of(result)
 
 
-async def test_an_agent_cannot_approve_its_own_call(server: Place) -> None:
+async def test_an_agent_cannot_approve_its_own_call(server: McpServer) -> None:
     slug = await server.agent()
     for token in (await server.own_key(slug), await server.key(kind="service")):
         person = Person("accept", approved=True)
@@ -132,7 +132,7 @@ async def test_an_agent_cannot_approve_its_own_call(server: Place) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_client_without_elicitation_gets_the_waiting_approval(
-    server: Place, mode: str
+    server: McpServer, mode: str
 ) -> None:
     slug = await server.agent()
     async with server.client(slug, mode) as client:
@@ -142,7 +142,7 @@ async def test_a_client_without_elicitation_gets_the_waiting_approval(
     assert RAN == []
 
 
-async def test_an_approval_counts_only_for_its_own_call(server: Place) -> None:
+async def test_an_approval_counts_only_for_its_own_call(server: McpServer) -> None:
     slug, other = await server.agent(), await server.agent()
     yes: Any = {"approval": ElicitResult(action="accept", content={"approved": True})}
     admin = await _admin(server)
@@ -172,7 +172,7 @@ async def test_an_approval_counts_only_for_its_own_call(server: Place) -> None:
     assert RAN == ["rocket"]
 
 
-async def _admin(server: Place) -> str:
+async def _admin(server: McpServer) -> str:
     """The token of another admin, who may answer but did not call."""
     async with server.as_() as owner:
         new = {"name": "Ann", "email": "ann@example.org", "role": "admin"}

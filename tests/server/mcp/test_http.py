@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent, TextResourceContents
-from tests.support.mcp_clients import MODES, Place, meta, text_of
+from tests.support.mcp_clients import MODES, McpServer, meta, text_of
 
 pytestmark = pytest.mark.anyio
 both = pytest.mark.parametrize("mode", MODES)
 
 
-async def write(server: Place, slug: str, path: str, content: str) -> None:
+async def write(server: McpServer, slug: str, path: str, content: str) -> None:
     async with server.as_() as owner:
         put = await owner.put(f"/v1/agents/{slug}/files/{path}", json={"content": content})
         assert put.status_code == 200, put.text
 
 
 @both
-async def test_the_tool_list_equals_the_rest_list(server: Place, mode: str) -> None:
+async def test_the_tool_list_equals_the_rest_list(server: McpServer, mode: str) -> None:
     slug = await server.agent()
     async with server.as_() as owner, server.client(slug, mode) as client:
         tools = [
@@ -43,7 +43,7 @@ async def test_the_tool_list_equals_the_rest_list(server: Place, mode: str) -> N
 
 
 @both
-async def test_a_tool_returns_text_and_structured_content(server: Place, mode: str) -> None:
+async def test_a_tool_returns_text_and_structured_content(server: McpServer, mode: str) -> None:
     slug = await server.agent()
     async with server.client(slug, mode) as client:
         key = f"{slug}/é"
@@ -57,7 +57,7 @@ async def test_a_tool_returns_text_and_structured_content(server: Place, mode: s
 
 
 @both
-async def test_recoverable_errors_are_returned_to_the_model(server: Place, mode: str) -> None:
+async def test_recoverable_errors_are_returned_to_the_model(server: McpServer, mode: str) -> None:
     slug = await server.agent()
     reader = await server.key(kind="service", scopes=["workspace:read"])
     async with server.client(slug, mode) as client:
@@ -75,7 +75,7 @@ async def test_recoverable_errors_are_returned_to_the_model(server: Place, mode:
 
 
 @both
-async def test_files_are_resources(server: Place, mode: str) -> None:
+async def test_files_are_resources(server: McpServer, mode: str) -> None:
     slug = await server.agent()
     await write(server, slug, "notes/ü b.md", "for {{AGENT_NAME}}")
     async with server.client(slug, mode) as client:
@@ -98,7 +98,7 @@ async def test_files_are_resources(server: Place, mode: str) -> None:
 
 
 @both
-async def test_many_files_are_listed_in_pages(server: Place, mode: str) -> None:
+async def test_many_files_are_listed_in_pages(server: McpServer, mode: str) -> None:
     slug = await server.agent()
     for n in range(205):
         await write(server, slug, f"many/{n:03}.md", "x")
@@ -125,7 +125,7 @@ def prompt_text(result: Any) -> str:
 
 
 @both
-async def test_the_system_prompt_is_a_prompt(server: Place, mode: str) -> None:
+async def test_the_system_prompt_is_a_prompt(server: McpServer, mode: str) -> None:
     slug = await server.agent()
     await write(server, slug, "MEMORY.md", "canary")
     async with server.as_() as owner, server.client(slug, mode) as client:
@@ -142,7 +142,7 @@ async def test_the_system_prompt_is_a_prompt(server: Place, mode: str) -> None:
 
 
 @both
-async def test_a_shared_scope_in_the_url_cannot_be_overridden(server: Place, mode: str) -> None:
+async def test_a_shared_scope_in_the_url_cannot_be_overridden(server: McpServer, mode: str) -> None:
     slug = await server.agent()
     await write(server, slug, "MEMORY.md", "## People\n- canary\n")
     uri = f"carrel://agents/{slug}/files/MEMORY.md"
@@ -167,7 +167,7 @@ async def test_a_shared_scope_in_the_url_cannot_be_overridden(server: Place, mod
 
 
 @both
-async def test_a_run_reads_its_snapshot(server: Place, mode: str) -> None:
+async def test_a_run_reads_its_snapshot(server: McpServer, mode: str) -> None:
     slug = await server.agent()
     await write(server, slug, "MEMORY.md", "## Then\n- then\n")
     async with server.as_() as owner:
@@ -196,7 +196,7 @@ async def test_a_run_reads_its_snapshot(server: Place, mode: str) -> None:
 
 
 @both
-async def test_a_call_with_an_id_runs_once(server: Place, mode: str) -> None:
+async def test_a_call_with_an_id_runs_once(server: McpServer, mode: str) -> None:
     slug = await server.agent()
     async with server.client(slug, mode) as client:
         named = meta(call="call-1")
@@ -210,7 +210,7 @@ async def test_a_call_with_an_id_runs_once(server: Place, mode: str) -> None:
 
 
 @both
-async def test_an_agents_own_key_works_only_on_its_agent(server: Place, mode: str) -> None:
+async def test_an_agents_own_key_works_only_on_its_agent(server: McpServer, mode: str) -> None:
     slug, other = await server.agent(), await server.agent()
     token = await server.own_key(slug)
     async with server.client(slug, mode, token) as client:
@@ -221,7 +221,7 @@ async def test_an_agents_own_key_works_only_on_its_agent(server: Place, mode: st
         assert (await wire.post(f"/mcp/agents/{other}", json={})).status_code == 404
 
 
-async def test_a_listening_client_receives_changes(server: Place) -> None:
+async def test_a_listening_client_receives_changes(server: McpServer) -> None:
     slug, other = await server.agent(), await server.agent()
     await write(server, slug, "notes/a.md", "1")
     uri = f"carrel://agents/{slug}/files/notes/a.md"
@@ -237,7 +237,7 @@ async def test_a_listening_client_receives_changes(server: Place) -> None:
         assert getattr(changed, "uri", None) == uri
 
 
-async def test_capabilities_match_the_supported_notifications(server: Place) -> None:
+async def test_capabilities_match_the_supported_notifications(server: McpServer) -> None:
     slug = await server.agent()
     async with server.client(slug, "auto") as client:
         capabilities = client.server_capabilities

@@ -14,7 +14,7 @@ from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import BlobResourceContents, ElicitResult
 from tests.support.stores import open_ports
-from tests.support.tenants import founded, joined
+from tests.support.tenants import add_person, create_tenant
 
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
@@ -85,7 +85,7 @@ async def connect(ports: Ports, actor: Actor, mode: str, **more: Any) -> AsyncIt
 
 
 async def create_agent(ports: Ports, **facts: Any) -> Actor:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await agents.create(ports, owner, NewAgent("kate", "Kate", **facts))
     return owner
 
@@ -110,7 +110,7 @@ async def test_a_person_is_asked_in_the_middle_of_a_call(
 
 async def test_only_callers_who_may_answer_are_asked(ports: Ports) -> None:
     owner = await create_agent(ports)
-    _, member = await joined(ports, owner, "bob")
+    _, member = await add_person(ports, owner, "bob")
     agent = (await agents.get(ports, owner, "kate")).id
     itself = Actor(
         owner.tenant,
@@ -135,8 +135,8 @@ async def test_only_callers_who_may_answer_are_asked(ports: Ports) -> None:
 
 
 async def test_the_agents_own_person_is_asked(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    bob, member = await joined(ports, owner, "bob")
+    _, owner = await create_tenant(ports)
+    bob, member = await add_person(ports, owner, "bob")
     await agents.create(ports, owner, NewAgent("kate", "Kate", human=bob.id))
 
     async def person(context: Any, params: Any) -> ElicitResult:

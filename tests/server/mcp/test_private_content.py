@@ -9,12 +9,12 @@ from typing import Any
 import httpx
 import pytest
 from tests.server.mcp.test_wire import HEAD, modern, rpc_request
-from tests.support.mcp_clients import Place
+from tests.support.mcp_clients import McpServer
 
 pytestmark = pytest.mark.anyio
 
 
-async def create_canary_agent(server: Place, canary: str) -> dict[str, str]:
+async def create_canary_agent(server: McpServer, canary: str) -> dict[str, str]:
     """Create an agent whose content is the canary, and return its ids."""
     slug = await server.agent()
     async with server.as_() as owner:
@@ -73,7 +73,7 @@ def reveals(answer: httpx.Response, canary: str, request: Any) -> bool:
     return canary in text
 
 
-async def test_canaries_are_not_revealed_to_others(server: Place) -> None:
+async def test_canaries_are_not_revealed_to_others(server: McpServer) -> None:
     canary = "canary" + secrets.token_hex(8)
     theirs = await create_canary_agent(server, canary)
     mine = await server.agent(isShared=True)
@@ -103,7 +103,7 @@ async def test_canaries_are_not_revealed_to_others(server: Place) -> None:
                 assert answer.status_code in {400, 404}
 
 
-async def test_the_canary_is_revealed_to_its_own_tenant(server: Place) -> None:
+async def test_the_canary_is_revealed_to_its_own_tenant(server: McpServer) -> None:
     canary = "canary" + secrets.token_hex(8)
     theirs = await create_canary_agent(server, canary)
     async with server.as_() as wire:

@@ -18,7 +18,15 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from mcp_types import ResourceListChangedNotification, ResourceUpdatedNotification
 from tests.support.mcp_clients import MODERN, MODES, meta, text_of
-from tests.support.server_process import PLAIN, TOKEN, Live, carrel, command, environment, serving
+from tests.support.server_process import (
+    PLAIN,
+    TOKEN,
+    ServerProcess,
+    carrel,
+    command,
+    environment,
+    serving,
+)
 
 pytestmark = pytest.mark.anyio
 both = pytest.mark.parametrize("mode", MODES)
@@ -30,7 +38,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> File:
 
 
 @pytest.fixture(scope="module")
-def live(store: File) -> Iterator[Live]:
+def live(store: File) -> Iterator[ServerProcess]:
     """A server on the store that the commands open."""
     with serving(store) as live_server:
         head = {"Authorization": f"Bearer {TOKEN}"}
@@ -77,7 +85,7 @@ async def connect(
         yield client
 
 
-async def put(live: Live, path: str, content: str) -> None:
+async def put(live: ServerProcess, path: str, content: str) -> None:
     async with live.http() as http:
         answer = await http.put(f"/v1/agents/kate/files/{path}", json={"content": content})
         assert answer.status_code == 200, answer.text
@@ -98,7 +106,9 @@ async def check_client(client: Client) -> None:
 
 
 @both
-async def test_a_store_is_served_as_the_agent_itself(live: Live, store: File, mode: str) -> None:
+async def test_a_store_is_served_as_the_agent_itself(
+    live: ServerProcess, store: File, mode: str
+) -> None:
     async with connect(store, "kate", mode=mode) as client:
         await check_client(client)
         done = await client.call_tool("workspace_write", {"key": f"of kate {mode}", "value": "v"})
@@ -110,13 +120,17 @@ async def test_a_store_is_served_as_the_agent_itself(live: Live, store: File, mo
 
 
 @both
-async def test_a_store_is_served_as_the_tokens_holder(live: Live, store: File, mode: str) -> None:
+async def test_a_store_is_served_as_the_tokens_holder(
+    live: ServerProcess, store: File, mode: str
+) -> None:
     async with connect(store, "kate", mode=mode, token=TOKEN) as client:
         await check_client(client)
 
 
 @both
-async def test_a_server_is_reached_with_a_token(live: Live, store: File, mode: str) -> None:
+async def test_a_server_is_reached_with_a_token(
+    live: ServerProcess, store: File, mode: str
+) -> None:
     async with connect(store, "kate", "--url", live.url, mode=mode, token=TOKEN) as client:
         await check_client(client)
         written = await client.call_tool("workspace_write", {"key": "ü", "value": "ü" * 70_000})
@@ -125,7 +139,9 @@ async def test_a_server_is_reached_with_a_token(live: Live, store: File, mode: s
 
 
 @both
-async def test_a_shared_scope_cannot_be_overridden(live: Live, store: File, mode: str) -> None:
+async def test_a_shared_scope_cannot_be_overridden(
+    live: ServerProcess, store: File, mode: str
+) -> None:
     for way in ((), ("--url", live.url)):
         arguments = ("kate", "--scope", "shared", *way)
         async with connect(store, *arguments, mode=mode, token=TOKEN) as client:
@@ -134,7 +150,7 @@ async def test_a_shared_scope_cannot_be_overridden(live: Live, store: File, mode
 
 
 @pytest.mark.filterwarnings("ignore:resources/:UserWarning")
-async def test_a_subscribed_client_receives_changes(live: Live, store: File) -> None:
+async def test_a_subscribed_client_receives_changes(live: ServerProcess, store: File) -> None:
     messages: asyncio.Queue[Any] = asyncio.Queue()
 
     async def handle(message: Any) -> None:
@@ -161,7 +177,9 @@ async def test_a_subscribed_client_receives_changes(live: Live, store: File) -> 
 
 
 @pytest.mark.parametrize("way", ["store", "server"])
-async def test_a_listening_client_receives_changes(live: Live, store: File, way: str) -> None:
+async def test_a_listening_client_receives_changes(
+    live: ServerProcess, store: File, way: str
+) -> None:
     await put(live, "notes/c.md", "1")
     uri = "carrel://agents/kate/files/notes/c.md"
     arguments = ("kate",) if way == "store" else ("kate", "--url", live.url)
@@ -185,7 +203,7 @@ async def test_a_listening_client_receives_changes(live: Live, store: File, way:
     ],
 )
 def test_an_error_at_start_is_printed_without_a_traceback(
-    live: Live, store: File, arguments: tuple[str, ...], expected: str
+    live: ServerProcess, store: File, arguments: tuple[str, ...], expected: str
 ) -> None:
     done = carrel(store, "mcp", *arguments)
     assert (done.returncode, done.stdout) == (1, "")
@@ -194,7 +212,9 @@ def test_an_error_at_start_is_printed_without_a_traceback(
 
 
 @pytest.mark.parametrize("way", ["store", "server"])
-def test_hostile_lines_get_only_json_rpc_replies(live: Live, store: File, way: str) -> None:
+def test_hostile_lines_get_only_json_rpc_replies(
+    live: ServerProcess, store: File, way: str
+) -> None:
     lines = [b"{", b"null", b"[]", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}', b"\xff", b""]
     last = b'{"jsonrpc":"2.0","id":2,"method":"ping"}'
     arguments = ["kate"] if way == "store" else ["kate", "--url", live.url]

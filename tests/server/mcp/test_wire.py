@@ -10,7 +10,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.mcp_clients import MODERN, OWNER, PLATFORM, Place
+from tests.support.mcp_clients import MODERN, OWNER, PLATFORM, McpServer
 from tests.support.server_process import PLAIN
 
 from carrel.server.mcp.http import _replay_body
@@ -34,7 +34,7 @@ def modern(method: str, **params: Any) -> tuple[dict[str, Any], dict[str, str]]:
     return body, {**head, "Mcp-Name": named} if isinstance(named, str) else head
 
 
-async def test_without_a_valid_token_every_request_is_401(server: Place) -> None:
+async def test_without_a_valid_token_every_request_is_401(server: McpServer) -> None:
     slug = await server.agent()
     for token in (None, "nonsense"):
         async with server.as_(token) as wire:
@@ -46,7 +46,7 @@ async def test_without_a_valid_token_every_request_is_401(server: Place) -> None
                     assert answer.json()["error"] == "unauthenticated"
 
 
-async def test_an_agent_of_another_tenant_or_key_is_404(server: Place) -> None:
+async def test_an_agent_of_another_tenant_or_key_is_404(server: McpServer) -> None:
     slug, other = await server.agent(), await server.agent()
     for token in (await server.stranger(), await server.own_key(other)):
         async with server.as_(token) as wire:
@@ -55,7 +55,7 @@ async def test_an_agent_of_another_tenant_or_key_is_404(server: Place) -> None:
                 assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
 
 
-async def test_the_platform_and_keys_without_read_are_403(server: Place) -> None:
+async def test_the_platform_and_keys_without_read_are_403(server: McpServer) -> None:
     slug = await server.agent()
     writer = await server.key(kind="service", scopes=["workspace:write"])
     for token in (PLATFORM, writer):
@@ -66,7 +66,7 @@ async def test_the_platform_and_keys_without_read_are_403(server: Place) -> None
             assert answer.status_code == 403
 
 
-async def test_x_api_key_with_its_tenant_id_is_accepted(server: Place) -> None:
+async def test_x_api_key_with_its_tenant_id_is_accepted(server: McpServer) -> None:
     slug = await server.agent()
     key = await server.key(kind="service")
     async with server.as_() as owner, server.as_(None) as wire:
@@ -80,7 +80,7 @@ async def test_x_api_key_with_its_tenant_id_is_accepted(server: Place) -> None:
         assert answer.json()["result"]["tools"]
 
 
-async def test_only_post_is_allowed_and_responses_are_json(server: Place) -> None:
+async def test_only_post_is_allowed_and_responses_are_json(server: McpServer) -> None:
     slug = await server.agent()
     async with server.as_() as wire:
         for method in ("GET", "DELETE", "PUT"):
@@ -99,7 +99,7 @@ async def test_only_post_is_allowed_and_responses_are_json(server: Place) -> Non
 @pytest.mark.parametrize(
     "query", ["scope=a&scope=b", "colour=red", "session=", "run=" + "x" * 200, "run=%FF", "run=x"]
 )
-async def test_an_invalid_query_is_refused(server: Place, query: str) -> None:
+async def test_an_invalid_query_is_refused(server: McpServer, query: str) -> None:
     slug = await server.agent()
     async with server.as_() as wire:
         answer = await wire.post(
@@ -108,7 +108,7 @@ async def test_an_invalid_query_is_refused(server: Place, query: str) -> None:
         assert answer.status_code in {400, 404}
 
 
-async def test_a_body_that_is_too_large_is_refused(server: Place) -> None:
+async def test_a_body_that_is_too_large_is_refused(server: McpServer) -> None:
     slug = await server.agent()
     async with server.as_() as wire:
         answer = await wire.post(f"/mcp/agents/{slug}", content=b" " * 9_000_000, headers=HEAD)
@@ -149,7 +149,9 @@ VERSIONS = [None, "2025-11-25", "2024-11-05", MODERN, "1999-01-01", "x" * 5000]
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda version: str(version)[:12])
-async def test_hostile_input_is_never_a_server_error(server: Place, version: str | None) -> None:
+async def test_hostile_input_is_never_a_server_error(
+    server: McpServer, version: str | None
+) -> None:
     slug = await server.agent()
     head = {**HEAD} if version is None else {**HEAD, "MCP-Protocol-Version": version}
     async with server.as_() as wire:
@@ -192,7 +194,7 @@ PARAMS = st.fixed_dictionaries(
 )
 @given(METHODS, PARAMS, st.booleans())
 def test_no_message_is_a_server_error(
-    server: Place, method: str, params: dict[str, Any], new: bool
+    server: McpServer, method: str, params: dict[str, Any], new: bool
 ) -> None:
     head = dict(HEAD)
     if new:
@@ -212,7 +214,7 @@ def test_no_message_is_a_server_error(
 _AGENTS: dict[str, str] = {}
 
 
-def _agent(server: Place) -> str:
+def _agent(server: McpServer) -> str:
     """The slug of an agent that is created once per server."""
     if server.url not in _AGENTS:
         head = {"Authorization": f"Bearer {OWNER}"}

@@ -7,15 +7,15 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.support.rest_client import Desk, desk
+from tests.support.rest_client import RestServer, open_rest_server
 
 
 @pytest.fixture
-async def server(tmp_path: File) -> AsyncIterator[Desk]:
-    async with desk(tmp_path) as opened:
+async def server(tmp_path: File) -> AsyncIterator[RestServer]:
+    async with open_rest_server(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def owner(server: Desk) -> httpx.AsyncClient:
-    return await server.found()
+async def owner(server: RestServer) -> httpx.AsyncClient:
+    return await server.create_tenant()

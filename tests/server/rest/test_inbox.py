@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import Whole
-from tests.support.server_stores import STORES, over
+from tests.support.full_app import FullApp
+from tests.support.server_stores import STORES, open_app_over
 
 from carrel.actions import inbox as inboxes
 from carrel.actions.accounts.credentials import authenticate
@@ -26,8 +26,8 @@ DREAMING = {"dreaming": {"review": True, **EASY}}
 
 
 @pytest.fixture(params=STORES)
-async def server(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
-    async with over(request, tmp_path) as opened:
+async def server(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_app_over(request, tmp_path) as opened:
         yield opened
 
 
@@ -44,7 +44,7 @@ async def put(client: httpx.AsyncClient, url: str, text: str) -> None:
 
 
 @pytest.fixture
-async def owner(server: Whole) -> httpx.AsyncClient:
+async def owner(server: FullApp) -> httpx.AsyncClient:
     """Owner of three agents: ann is paired with the owner, cem has no template."""
     owner = await server.owner()
     me = (await owner.get("/v1/people")).json()["items"][0]["id"]
@@ -110,7 +110,7 @@ async def test_a_never_reviewed_file_is_newly_offered_even_without_a_template(
 
 
 async def test_approvals_and_dreams_wait_until_they_are_answered(
-    server: Whole, owner: httpx.AsyncClient
+    server: FullApp, owner: httpx.AsyncClient
 ) -> None:
     actor = await authenticate(server.ports, owner.headers["Authorization"].partition(" ")[2])
     agents = await ids(owner)
@@ -154,7 +154,7 @@ async def test_the_list_is_limited_and_the_count_is_complete(
 
 
 async def test_the_inbox_needs_permission_to_read_the_tenant_and_its_files(
-    server: Whole, owner: httpx.AsyncClient
+    server: FullApp, owner: httpx.AsyncClient
 ) -> None:
     await put(owner, "/v1/defaults/files/PLATFORM.md", "another")
     for scopes in ((Permission.TENANT_READ,), (Permission.WORKSPACE_READ,)):

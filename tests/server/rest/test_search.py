@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import FILES, Whole, app_of, whole
-from tests.support.stores import world_of
+from tests.support.full_app import FILES, FullApp, create_rest_app, open_full_app
+from tests.support.stores import ports_over
 
 from carrel.actions.search import file_search, search
 from carrel.adapters import postgres
@@ -19,20 +19,20 @@ BOLD = "\N{MATHEMATICAL BOLD SMALL W}ren"
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def server(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
+async def server(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[FullApp]:
     if request.param != "postgres":
-        async with whole(tmp_path) as opened:
+        async with open_full_app(tmp_path) as opened:
             yield opened
         return
     url = request.getfixturevalue("postgres_url")
     async with postgres.open_store(url) as store:
-        ports = world_of(store, directory=tmp_path)
-        yield Whole(ports, app_of(ports))
+        ports = ports_over(store, directory=tmp_path)
+        yield FullApp(ports, create_rest_app(ports))
 
 
 @pytest.fixture
-async def sqlite_server(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def sqlite_server(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
@@ -71,7 +71,7 @@ async def add_entry(owner: httpx.AsyncClient, id: str, content: str, scope: str 
     return str(session)
 
 
-async def test_files_memories_and_session_entries_are_found_by_words(server: Whole) -> None:
+async def test_files_memories_and_session_entries_are_found_by_words(server: FullApp) -> None:
     owner = await server.owner()
     template = (await owner.post("/v1/templates", json={"slug": "bird", "name": "Bird"})).json()
     reed = await agent(owner, "reed", templateId=template["id"])
@@ -110,7 +110,7 @@ async def test_files_memories_and_session_entries_are_found_by_words(server: Who
     assert all(item["at"].endswith("Z") for item in items)
 
 
-async def test_every_word_must_match_and_deleted_text_is_not_found(server: Whole) -> None:
+async def test_every_word_must_match_and_deleted_text_is_not_found(server: FullApp) -> None:
     owner = await server.owner()
     reed = await agent(owner, "reed")
     url = f"/v1/agents/{reed}/files/NOTES.md"
@@ -125,7 +125,7 @@ async def test_every_word_must_match_and_deleted_text_is_not_found(server: Whole
     assert await find_items(owner, "wren") == []
 
 
-async def test_an_agents_key_finds_only_its_own_stack_and_records(server: Whole) -> None:
+async def test_an_agents_key_finds_only_its_own_stack_and_records(server: FullApp) -> None:
     owner = await server.owner()
     template = (await owner.post("/v1/templates", json={"slug": "bird", "name": "Bird"})).json()
     reed = await agent(owner, "reed", templateId=template["id"])
@@ -152,7 +152,7 @@ async def test_an_agents_key_finds_only_its_own_stack_and_records(server: Whole)
     assert (file["path"], file["workspaceId"]) == ("C.md", "default")
 
 
-async def test_search_finds_nothing_of_another_tenant(server: Whole) -> None:
+async def test_search_finds_nothing_of_another_tenant(server: FullApp) -> None:
     ada, eve = await server.owner("acme"), await server.owner("other")
     reed = await agent(ada, "reed")
     await put(ada, f"/v1/agents/{reed}/files/NOTES.md", "the puffin\n")
@@ -162,7 +162,7 @@ async def test_search_finds_nothing_of_another_tenant(server: Whole) -> None:
     assert await find_items(eve, "puffin") == []
 
 
-async def test_entries_of_a_shared_session_are_not_found(server: Whole) -> None:
+async def test_entries_of_a_shared_session_are_not_found(server: FullApp) -> None:
     owner = await server.owner()
     reed = await agent(owner, "reed")
     await add_entry(owner, reed, "the bittern", "shared")
@@ -172,7 +172,7 @@ async def test_entries_of_a_shared_session_are_not_found(server: Whole) -> None:
 
 
 async def test_an_identical_copy_in_an_agent_is_found_only_in_the_inherited_layer(
-    sqlite_server: Whole,
+    sqlite_server: FullApp,
 ) -> None:
     owner = await sqlite_server.owner()
     reed = await agent(owner, "reed")
@@ -183,7 +183,7 @@ async def test_an_identical_copy_in_an_agent_is_found_only_in_the_inherited_laye
     assert {hit["scope"] for hit in await find_items(owner, "dunnock")} == {"defaults", "agent"}
 
 
-async def test_kinds_and_limit_narrow_the_results(sqlite_server: Whole) -> None:
+async def test_kinds_and_limit_narrow_the_results(sqlite_server: FullApp) -> None:
     owner = await sqlite_server.owner()
     reed = await agent(owner, "reed")
     for n in range(4):
@@ -206,12 +206,12 @@ async def test_kinds_and_limit_narrow_the_results(sqlite_server: Whole) -> None:
         *("q=a&kinds=", "q=a&kinds=keys", "q=a&kinds=files,", "q=a&limit=0", "q=a&limit=101"),
     ],
 )
-async def test_an_invalid_query_is_400(sqlite_server: Whole, query: str) -> None:
+async def test_an_invalid_query_is_400(sqlite_server: FullApp, query: str) -> None:
     answer = await (await sqlite_server.owner()).get(f"/v1/search?{query}")
     assert answer.status_code == 400
 
 
-async def test_unusual_characters_in_a_query_are_accepted(sqlite_server: Whole) -> None:
+async def test_unusual_characters_in_a_query_are_accepted(sqlite_server: FullApp) -> None:
     owner = await sqlite_server.owner()
     reed = await agent(owner, "reed")
     await remember(owner, reed, "a wren")
@@ -222,7 +222,7 @@ async def test_unusual_characters_in_a_query_are_accepted(sqlite_server: Whole) 
 
 
 async def test_search_without_a_token_is_401_and_without_permission_403(
-    sqlite_server: Whole,
+    sqlite_server: FullApp,
 ) -> None:
     assert (await sqlite_server.as_(None).get("/v1/search?q=a")).status_code == 401
     owner = await sqlite_server.owner()
@@ -232,7 +232,7 @@ async def test_search_without_a_token_is_401_and_without_permission_403(
     assert (await sqlite_server.as_(created.json()["key"]).get("/v1/search?q=a")).status_code == 403
 
 
-async def test_a_snippet_redacts_a_secret_added_after_the_file(sqlite_server: Whole) -> None:
+async def test_a_snippet_redacts_a_secret_added_after_the_file(sqlite_server: FullApp) -> None:
     owner = await sqlite_server.owner()
     reed = await agent(owner, "reed")
     await put(owner, f"/v1/agents/{reed}/files/A.md", "the lapwing says hunter2-and-more-of-it\n")
@@ -242,7 +242,7 @@ async def test_a_snippet_redacts_a_secret_added_after_the_file(sqlite_server: Wh
 
 
 async def test_a_search_that_reaches_a_limit_is_marked_incomplete(
-    sqlite_server: Whole, monkeypatch: pytest.MonkeyPatch
+    sqlite_server: FullApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owner = await sqlite_server.owner()
     ids = [await agent(owner, slug) for slug in ("reed", "finch", "wren")]
@@ -269,7 +269,9 @@ async def test_a_search_that_reaches_a_limit_is_marked_incomplete(
         assert len(part["items"]) < 3, (name, kinds)
 
 
-async def test_a_file_with_nul_is_not_found_and_a_long_snippet_is_cut(sqlite_server: Whole) -> None:
+async def test_a_file_with_nul_is_not_found_and_a_long_snippet_is_cut(
+    sqlite_server: FullApp,
+) -> None:
     owner = await sqlite_server.owner()
     await put(owner, f"{FILES}/a.md", "\x00 the twite\n")
     assert await find_items(owner, "the twite") == []

@@ -17,7 +17,7 @@ import asyncpg
 import obstore
 import pytest
 from obstore.exceptions import AlreadyExistsError, PermissionDeniedError, UnauthenticatedError
-from tests.support.server_process import command, loaded
+from tests.support.server_process import command, preloaded_address
 from tests.support.services import databases, service_client
 from tests.support.services import port_slot as slot
 from tests.support.services.fork_server import Forked
@@ -227,7 +227,7 @@ def test_forked_process_receives_signals(number: signal.Signals) -> None:
 
 def test_forked_process_does_not_outlive_its_requester() -> None:
     read_end, write_end = os.pipe()
-    context = Forked(loaded(), [WAITING], {}, (0, write_end, 2))
+    context = Forked(preloaded_address(), [WAITING], {}, (0, write_end, 2))
     os.close(write_end)
     with open(read_end, "rb") as out:
         assert out.readline() == b"there\n"

@@ -18,7 +18,7 @@ import pytest
 from joserfc import jws
 from joserfc.jwk import RSAKey
 from tests.support.live_server import serving
-from tests.support.stores import open_ports, travel
+from tests.support.stores import advance_clock, open_ports
 
 from carrel.actions.accounts import tenants
 from carrel.ports import Ports
@@ -261,7 +261,7 @@ async def test_a_callback_needs_the_same_browser_once_within_ten_minutes(
         assert error_of(await browser(ports, provider).get(BACK, headers=cookie)) == "expired"
     out = await page.get(START)
     callback_query = provider.sign_in(out.headers["location"])
-    travel(ports, 600_000)
+    advance_clock(ports, 600_000)
     assert error_of(await page.get(f"{BACK}?{callback_query}")) == "expired"
     assert provider.requests == []
 

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.full_app import FILES, Whole, whole
-from tests.support.stores import travel
+from tests.support.full_app import FILES, FullApp, open_full_app
+from tests.support.stores import advance_clock
 
 from carrel.actions.accounts import credentials, sign_in, tenants
 from carrel.core.errors import Forbidden
@@ -30,8 +30,8 @@ CONTENT = {"content": "Be kind.\n"}
 
 
 @pytest.fixture
-async def server(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
@@ -39,14 +39,14 @@ def token_of(client: httpx.AsyncClient) -> str:
     return str(client.headers["Authorization"]).partition(" ")[2]
 
 
-async def open_session(server: Whole, owner: httpx.AsyncClient) -> httpx.AsyncClient:
+async def open_session(server: FullApp, owner: httpx.AsyncClient) -> httpx.AsyncClient:
     browser = server.as_(None)
     done = await browser.post("/v1/session", json={"token": token_of(owner)})
     assert done.status_code == 200, done.text
     return browser
 
 
-async def test_a_token_starts_a_session_with_its_own_key(server: Whole) -> None:
+async def test_a_token_starts_a_session_with_its_own_key(server: FullApp) -> None:
     owner = await server.owner()
     browser = server.as_(None)
     done = await browser.post("/v1/session", json={"token": token_of(owner)})
@@ -68,7 +68,7 @@ async def test_a_token_starts_a_session_with_its_own_key(server: Whole) -> None:
     assert names.count("browser") == 1
 
 
-async def test_a_one_time_code_starts_one_session(server: Whole) -> None:
+async def test_a_one_time_code_starts_one_session(server: FullApp) -> None:
     created = await tenants.create(server.ports, "acme", "Acme", "Ada", "ada@acme.example")
     code = await sign_in.issue_code(server.ports, created.tenant.id, created.owner.id)
     browser = server.as_(None)
@@ -81,7 +81,7 @@ async def test_a_one_time_code_starts_one_session(server: Whole) -> None:
     assert "browser" in names
 
 
-async def test_ending_a_session_revokes_its_key_and_clears_its_cookie(server: Whole) -> None:
+async def test_ending_a_session_revokes_its_key_and_clears_its_cookie(server: FullApp) -> None:
     owner = await server.owner()
     browser = await open_session(server, owner)
     token = browser.cookies[SESSION_COOKIE]
@@ -95,7 +95,7 @@ async def test_ending_a_session_revokes_its_key_and_clears_its_cookie(server: Wh
     assert (await owner.get("/v1/session")).status_code == 200
 
 
-async def test_a_session_ends_when_its_key_is_revoked_or_after_30_days(server: Whole) -> None:
+async def test_a_session_ends_when_its_key_is_revoked_or_after_30_days(server: FullApp) -> None:
     owner = await server.owner()
     first, second = await open_session(server, owner), await open_session(server, owner)
     keys = (await owner.get("/v1/keys")).json()["items"]
@@ -104,11 +104,11 @@ async def test_a_session_ends_when_its_key_is_revoked_or_after_30_days(server: W
     await owner.delete(f"/v1/keys/{revoked}")
     assert (await first.get("/v1/session")).status_code == 401
     assert (await second.get("/v1/session")).status_code == 200
-    travel(server.ports, 30 * DAY)
+    advance_clock(server.ports, 30 * DAY)
     assert (await second.get("/v1/session")).status_code == 401
 
 
-async def test_only_a_persons_key_starts_a_session(server: Whole) -> None:
+async def test_only_a_persons_key_starts_a_session(server: FullApp) -> None:
     owner = await server.owner()
     agent = (await owner.post("/v1/agents", json={"name": "Reed", "slug": "reed"})).json()["id"]
     bodies = ({"kind": "service"}, {"kind": "agent", "agentId": agent})
@@ -128,7 +128,7 @@ async def test_only_a_persons_key_starts_a_session(server: Whole) -> None:
         )
 
 
-async def test_a_session_has_the_scopes_and_expiry_of_its_token(server: Whole) -> None:
+async def test_a_session_has_the_scopes_and_expiry_of_its_token(server: FullApp) -> None:
     owner = await server.owner()
     body = {"name": "narrow", "kind": "person", "scopes": ["workspace:read", "tenant:read"]}
     until = server.ports.clock.now() + DAY
@@ -140,7 +140,7 @@ async def test_a_session_has_the_scopes_and_expiry_of_its_token(server: Whole) -
     assert done.json()["expiresAt"] == created.json()["expiresAt"]
     refused = await browser.put(f"{FILES}/SOUL.md", json=CONTENT, headers=CSRF)
     assert refused.status_code == 403
-    travel(server.ports, DAY)
+    advance_clock(server.ports, DAY)
     assert (await browser.get("/v1/session")).status_code == 401
 
 
@@ -148,19 +148,19 @@ async def test_a_session_has_the_scopes_and_expiry_of_its_token(server: Whole) -
     "body",
     [{}, {"code": "", "token": ""}, {"code": "a", "token": "b"}, {"code": 1}, {"key": "x"}, []],
 )
-async def test_an_invalid_sign_in_body_is_400(server: Whole, body: Any) -> None:
+async def test_an_invalid_sign_in_body_is_400(server: FullApp, body: Any) -> None:
     done = await server.as_(None).post("/v1/session", json=body)
     assert done.status_code == 400
 
 
 @pytest.mark.parametrize("body", [{"code": "code_no"}, {"token": "carrel_no"}, {"token": "\x00é"}])
-async def test_an_unknown_code_or_token_is_401(server: Whole, body: Any) -> None:
+async def test_an_unknown_code_or_token_is_401(server: FullApp, body: Any) -> None:
     done = await server.as_(None).post("/v1/session", json=body)
     assert done.status_code == 401
     assert "set-cookie" not in done.headers
 
 
-async def test_the_cookie_works_on_every_protocol(server: Whole) -> None:
+async def test_the_cookie_works_on_every_protocol(server: FullApp) -> None:
     browser = await open_session(server, await server.owner())
     assert (await browser.get(FILES)).status_code == 200
     document = {"query": "{ __typename }"}
@@ -170,14 +170,14 @@ async def test_the_cookie_works_on_every_protocol(server: Whole) -> None:
     assert (await server.as_(None).get("/v1/nowhere")).status_code == 401
 
 
-async def test_responses_to_a_session_are_private_to_caches(server: Whole) -> None:
+async def test_responses_to_a_session_are_private_to_caches(server: FullApp) -> None:
     owner = await server.owner()
     browser = await open_session(server, owner)
     assert (await browser.get("/v1/keys")).headers["cache-control"] == "private"
     assert "cache-control" not in (await owner.get("/v1/keys")).headers
 
 
-async def test_an_authorization_header_wins_over_the_cookie(server: Whole) -> None:
+async def test_an_authorization_header_wins_over_the_cookie(server: FullApp) -> None:
     ada = await server.owner()
     browser = await open_session(server, ada)
     other = await server.owner("other")
@@ -196,7 +196,7 @@ async def test_an_authorization_header_wins_over_the_cookie(server: Whole) -> No
     assert put.status_code == 200, "a request with a token needs no CSRF header"
 
 
-async def test_ending_a_session_without_a_cookie_is_refused(server: Whole) -> None:
+async def test_ending_a_session_without_a_cookie_is_refused(server: FullApp) -> None:
     owner = await server.owner()
     assert (await owner.delete("/v1/session")).status_code == 400
     assert (await owner.get("/v1/session")).status_code == 200
@@ -226,7 +226,7 @@ OWN_ORIGINS: list[dict[str, str]] = [
 
 @pytest.mark.parametrize("origin_headers", FOREIGN_ORIGINS)
 async def test_a_write_from_another_origin_is_403(
-    server: Whole, origin_headers: dict[str, str]
+    server: FullApp, origin_headers: dict[str, str]
 ) -> None:
     owner = await server.owner()
     browser = await open_session(server, owner)
@@ -248,7 +248,7 @@ async def test_a_write_from_another_origin_is_403(
 
 @pytest.mark.parametrize("origin_headers", OWN_ORIGINS)
 async def test_a_write_from_the_own_origin_succeeds(
-    server: Whole, origin_headers: dict[str, str]
+    server: FullApp, origin_headers: dict[str, str]
 ) -> None:
     owner = await server.owner()
     browser = await open_session(server, owner)
@@ -265,7 +265,7 @@ async def test_a_write_from_the_own_origin_succeeds(
 
 @pytest.mark.parametrize("csrf_header", [{}, {"X-Carrel-Csrf": "0"}, {"X-Carrel-Csrf": ""}])
 async def test_a_write_with_a_cookie_but_no_csrf_header_is_403(
-    server: Whole, csrf_header: dict[str, str]
+    server: FullApp, csrf_header: dict[str, str]
 ) -> None:
     browser = await open_session(server, await server.owner())
     requests = (("PUT", f"{FILES}/SOUL.md"), ("DELETE", "/v1/session"), ("POST", "/graphql"))
@@ -277,7 +277,7 @@ async def test_a_write_with_a_cookie_but_no_csrf_header_is_403(
     assert (await browser.get("/v1/session")).status_code == 200
 
 
-async def test_over_https_the_cookie_is_secure(server: Whole) -> None:
+async def test_over_https_the_cookie_is_secure(server: FullApp) -> None:
     owner = await server.owner()
     transport = httpx.ASGITransport(app=server.app)
     async with httpx.AsyncClient(transport=transport, base_url="https://carrel") as browser:
@@ -290,7 +290,7 @@ async def test_over_https_the_cookie_is_secure(server: Whole) -> None:
         assert gone.headers["set-cookie"].endswith("; Secure")
 
 
-async def test_the_public_url_defines_the_origin_behind_a_proxy(server: Whole) -> None:
+async def test_the_public_url_defines_the_origin_behind_a_proxy(server: FullApp) -> None:
     owner = await server.owner()
     settings = load({"public_url": "https://console.example.com/"}, environ={}, file=File("none"))
     authenticate = authenticator(server.ports, settings)
@@ -341,7 +341,7 @@ def test_only_the_own_origin_may_write(origin: bytes, method: str, https: bool) 
     assert b"authorization" in SiteSettings().with_session_token(headers, method, https)
 
 
-async def test_concurrent_sign_ins_all_succeed(server: Whole) -> None:
+async def test_concurrent_sign_ins_all_succeed(server: FullApp) -> None:
     body = {"token": token_of(await server.owner())}
     tabs = [server.as_(None) for _ in range(4)]
     done = await asyncio.gather(*(tab.post("/v1/session", json=body) for tab in tabs))

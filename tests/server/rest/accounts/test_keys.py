@@ -6,15 +6,15 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.rest_client import Desk, desk
-from tests.support.stores import travel
+from tests.support.rest_client import RestServer, open_rest_server
+from tests.support.stores import advance_clock
 
 pytestmark = pytest.mark.anyio
 ROBOT = {"name": "robot", "kind": "service"}
 
 
 async def test_a_key_is_returned_once_and_has_its_scopes(
-    server: Desk, owner: httpx.AsyncClient
+    server: RestServer, owner: httpx.AsyncClient
 ) -> None:
     created = await owner.post("/v1/keys", json={**ROBOT, "scopes": ["tenant:read"]})
     assert created.status_code == 201
@@ -37,7 +37,7 @@ async def test_a_key_is_returned_once_and_has_its_scopes(
 
 
 async def test_a_revoked_key_is_401_from_the_next_request_on(
-    server: Desk, owner: httpx.AsyncClient
+    server: RestServer, owner: httpx.AsyncClient
 ) -> None:
     body = (await owner.post("/v1/keys", json={**ROBOT, "scopes": ["tenant:read"]})).json()
     robot = server.as_(body["key"])
@@ -48,13 +48,13 @@ async def test_a_revoked_key_is_401_from_the_next_request_on(
     assert (await owner.delete(f"/v1/keys/{body['id']}")).status_code == 404
 
 
-async def test_a_key_expires_at_its_time(server: Desk, owner: httpx.AsyncClient) -> None:
+async def test_a_key_expires_at_its_time(server: RestServer, owner: httpx.AsyncClient) -> None:
     body = {**ROBOT, "scopes": ["tenant:read"], "expiresAt": "2099-12-31T23:00:00.123+01:00"}
     created = await owner.post("/v1/keys", json=body)
     assert created.json()["expiresAt"] == "2099-12-31T22:00:00.123Z"
     robot = server.as_(created.json()["key"])
     assert (await robot.get("/v1/people")).status_code == 200
-    travel(server.ports, 75 * 366 * 86_400_000)
+    advance_clock(server.ports, 75 * 366 * 86_400_000)
     assert (await robot.get("/v1/people")).status_code == 401
 
 
@@ -89,8 +89,10 @@ async def test_an_invalid_key_is_400(owner: httpx.AsyncClient) -> None:
         assert answer.status_code == 400, (wrong, answer.text)
 
 
-async def test_a_key_for_an_unknown_holder_is_404(server: Desk, owner: httpx.AsyncClient) -> None:
-    other = await server.found("globex")
+async def test_a_key_for_an_unknown_holder_is_404(
+    server: RestServer, owner: httpx.AsyncClient
+) -> None:
+    other = await server.create_tenant("globex")
     [ada] = (await other.get("/v1/people")).json()["items"]
     agent = (await other.post("/v1/agents", json={"slug": "marco", "name": "Marco"})).json()
     wrongs: list[dict[str, Any]] = [
@@ -104,7 +106,7 @@ async def test_a_key_for_an_unknown_holder_is_404(server: Desk, owner: httpx.Asy
 
 
 async def test_a_key_bound_to_an_agent_reads_its_stack(
-    server: Desk, owner: httpx.AsyncClient
+    server: RestServer, owner: httpx.AsyncClient
 ) -> None:
     await owner.post("/v1/templates", json={"slug": "sales", "name": "Sales"})
     await owner.put("/v1/templates/sales/files/SOUL.md", json={"content": "warm"})
@@ -119,7 +121,7 @@ async def test_a_key_bound_to_an_agent_reads_its_stack(
 
 
 async def test_a_member_lists_own_keys_and_creates_none_for_others(
-    server: Desk, owner: httpx.AsyncClient
+    server: RestServer, owner: httpx.AsyncClient
 ) -> None:
     profile = {"name": "Bob", "email": "bob@example.org", "role": "member"}
     bob = (await owner.post("/v1/people", json=profile)).json()
@@ -141,8 +143,8 @@ async def test_a_member_lists_own_keys_and_creates_none_for_others(
     assert (await second.get("/v1/keys")).status_code == 401
 
 
-async def test_another_tenants_keys_are_404(server: Desk, owner: httpx.AsyncClient) -> None:
-    other = await server.found("globex")
+async def test_another_tenants_keys_are_404(server: RestServer, owner: httpx.AsyncClient) -> None:
+    other = await server.create_tenant("globex")
     [theirs] = (await other.get("/v1/keys")).json()["items"]
     assert (await owner.get(f"/v1/keys/{theirs['id']}")).status_code == 404
     assert (await owner.delete(f"/v1/keys/{theirs['id']}")).status_code == 404
@@ -158,8 +160,8 @@ async def test_a_repeated_create_returns_the_same_key(owner: httpx.AsyncClient) 
 
 
 async def test_a_key_whose_response_was_lost_is_not_created_twice(tmp_path: Any) -> None:
-    async with desk(tmp_path, forgetful=True) as server:
-        owner = await server.found()
+    async with open_rest_server(tmp_path, forgetful=True) as server:
+        owner = await server.create_tenant()
         once = {"Idempotency-Key": "abc"}
         answers = [await owner.post("/v1/keys", json=ROBOT, headers=once) for _ in range(2)]
         assert [answer.status_code for answer in answers] == [201, 409]

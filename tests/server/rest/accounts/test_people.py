@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.rest_client import Desk, desk
+from tests.support.rest_client import RestServer, open_rest_server
 
 pytestmark = pytest.mark.anyio
 BOB = {"name": "Bob", "email": "bob@example.org", "role": "member"}
@@ -89,7 +89,7 @@ async def test_the_last_owner_cannot_step_down_or_be_removed(owner: httpx.AsyncC
 
 
 async def test_of_two_owners_who_step_down_concurrently_one_stays(
-    server: Desk, owner: httpx.AsyncClient
+    server: RestServer, owner: httpx.AsyncClient
 ) -> None:
     [ada] = (await owner.get("/v1/people")).json()["items"]
     bob = await person(owner, role="owner")
@@ -102,7 +102,7 @@ async def test_of_two_owners_who_step_down_concurrently_one_stays(
 
 
 async def test_a_member_reads_and_an_admin_writes_but_not_owners(
-    server: Desk, owner: httpx.AsyncClient
+    server: RestServer, owner: httpx.AsyncClient
 ) -> None:
     [ada] = (await owner.get("/v1/people")).json()["items"]
     bob = await person(owner)
@@ -118,7 +118,7 @@ async def test_a_member_reads_and_an_admin_writes_but_not_owners(
     assert (await admin.patch(f"/v1/people/{bob['id']}", json={"role": "owner"})).status_code == 403
 
 
-async def test_without_a_credential_every_path_is_401(server: Desk) -> None:
+async def test_without_a_credential_every_path_is_401(server: RestServer) -> None:
     anonymous = server.as_(None)
     for path in ("people", "people/per_0", "keys", "secrets", "agents", "templates", "nowhere"):
         answer = await anonymous.get(f"/v1/{path}")
@@ -178,8 +178,8 @@ async def test_a_repeated_idempotency_key_runs_once(owner: httpx.AsyncClient) ->
 
 
 async def test_a_request_whose_response_was_lost_is_not_executed_again(tmp_path: File) -> None:
-    async with desk(tmp_path, forgetful=True) as server:
-        owner = await server.found()
+    async with open_rest_server(tmp_path, forgetful=True) as server:
+        owner = await server.create_tenant()
         key = {"Idempotency-Key": "abc"}
         created = [await owner.post("/v1/people", json=BOB, headers=key) for _ in range(2)]
         assert [answer.status_code for answer in created] == [201, 201]

@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import Whole
-from tests.support.server_stores import STORES, over
+from tests.support.full_app import FullApp
+from tests.support.server_stores import STORES, open_app_over
 
 from carrel.core.access import Permission
 
@@ -18,13 +18,13 @@ PINS = {"classes": [{"pattern": "docs/**", "class": "pinned"}]}
 
 
 @pytest.fixture(params=STORES)
-async def server(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
-    async with over(request, tmp_path) as opened:
+async def server(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_app_over(request, tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def owner(server: Whole) -> httpx.AsyncClient:
+async def owner(server: FullApp) -> httpx.AsyncClient:
     owner = await server.owner()
     for slug in ("sales", "help"):
         await owner.post("/v1/templates", json={"slug": slug, "name": slug})
@@ -76,7 +76,7 @@ async def test_a_policy_that_loosens_needs_a_reason(owner: httpx.AsyncClient) ->
 
 
 async def test_a_preview_needs_permission_to_change_the_policy(
-    server: Whole, owner: httpx.AsyncClient
+    server: FullApp, owner: httpx.AsyncClient
 ) -> None:
     reader = await server.key(owner, Permission.TENANT_READ)
     assert (await reader.post("/v1/policy/preview", json=PINS)).status_code == 403

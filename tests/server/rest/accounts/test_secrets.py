@@ -6,7 +6,7 @@ import asyncio
 
 import httpx
 import pytest
-from tests.support.rest_client import Desk
+from tests.support.rest_client import RestServer
 
 pytestmark = pytest.mark.anyio
 VALUE = "hunter2-hunter2"
@@ -70,10 +70,10 @@ async def test_an_invalid_secret_is_400_and_not_echoed(owner: httpx.AsyncClient)
     assert (await owner.get("/v1/secrets")).json()["items"] == []
 
 
-async def test_secrets_need_tenant_admin(server: Desk, owner: httpx.AsyncClient) -> None:
+async def test_secrets_need_tenant_admin(server: RestServer, owner: httpx.AsyncClient) -> None:
     await owner.put("/v1/secrets/token", json={"value": VALUE})
     reader = await server.key(owner, scopes=["tenant:read", "workspace:write"])
-    other_owner = await server.found("globex")
+    other_owner = await server.create_tenant("globex")
     assert (await reader.get("/v1/secrets")).status_code == 403
     assert (await reader.get("/v1/secrets/token")).status_code == 403
     assert (await reader.put("/v1/secrets/token", json={"value": VALUE})).status_code == 403

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.rest_client import PLATFORM, Desk
+from tests.support.rest_client import PLATFORM, RestServer
 
 from carrel.actions.accounts import sign_in, tenants
 from carrel.core.text_validation import RESERVED_SLUGS
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 ACME = {"slug": "acme", "name": "Acme", "owner": {"name": "Ada", "email": "ada@acme.example"}}
 
 
-async def test_the_platform_creates_a_tenant_whose_owner_token_works(server: Desk) -> None:
+async def test_the_platform_creates_a_tenant_whose_owner_token_works(server: RestServer) -> None:
     created = await server.as_(PLATFORM).post("/v1/tenants", json=ACME)
     assert created.status_code == 201
     assert created.headers["cache-control"] == "no-store"
@@ -32,7 +32,7 @@ async def test_the_platform_creates_a_tenant_whose_owner_token_works(server: Des
 
 
 async def test_only_the_platform_creates_tenants_and_it_does_nothing_else(
-    server: Desk, owner: httpx.AsyncClient
+    server: RestServer, owner: httpx.AsyncClient
 ) -> None:
     assert (await owner.post("/v1/tenants", json=ACME)).status_code == 403
     assert (await server.as_(None).post("/v1/tenants", json=ACME)).status_code == 401
@@ -41,7 +41,7 @@ async def test_only_the_platform_creates_tenants_and_it_does_nothing_else(
         assert (await platform.get(f"/v1/{path}")).status_code == 403, path
 
 
-async def test_of_concurrent_creates_with_one_slug_exactly_one_succeeds(server: Desk) -> None:
+async def test_of_concurrent_creates_with_one_slug_exactly_one_succeeds(server: RestServer) -> None:
     platform = server.as_(PLATFORM)
     answers = await asyncio.gather(*(platform.post("/v1/tenants", json=ACME) for _ in range(4)))
     assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409]
@@ -49,7 +49,7 @@ async def test_of_concurrent_creates_with_one_slug_exactly_one_succeeds(server: 
     assert (lost["error"], lost["details"]) == ("conflict", {"slug": "acme"})
 
 
-async def test_an_invalid_tenant_is_400(server: Desk) -> None:
+async def test_an_invalid_tenant_is_400(server: RestServer) -> None:
     wrongs: list[dict[str, Any]] = [
         *({"slug": slug} for slug in ("", "A", "a b", "a\n", "_catalog", 1, None, "x" * 64)),
         *({"slug": slug} for slug in sorted(RESERVED_SLUGS)),
@@ -66,7 +66,7 @@ async def test_an_invalid_tenant_is_400(server: Desk) -> None:
         assert answer.json()["error"] == "validation_error"
 
 
-async def test_a_body_that_is_not_valid_json_is_400(server: Desk) -> None:
+async def test_a_body_that_is_not_valid_json_is_400(server: RestServer) -> None:
     for raw in [
         b"",
         b"null",
@@ -81,7 +81,9 @@ async def test_a_body_that_is_not_valid_json_is_400(server: Desk) -> None:
         assert answer.status_code == 400, answer.text
 
 
-async def test_renaming_a_tenant_needs_tenant_admin(server: Desk, owner: httpx.AsyncClient) -> None:
+async def test_renaming_a_tenant_needs_tenant_admin(
+    server: RestServer, owner: httpx.AsyncClient
+) -> None:
     renamed = await owner.patch("/v1/tenants/me", json={"name": "Acme & Sons"})
     assert (renamed.status_code, renamed.json()["name"]) == (200, "Acme & Sons")
     assert (await owner.get("/v1/tenants/me")).json() == renamed.json()
@@ -93,7 +95,7 @@ async def test_renaming_a_tenant_needs_tenant_admin(server: Desk, owner: httpx.A
     assert (await reader.patch("/v1/tenants/me", json={"name": "Mine"})).status_code == 403
 
 
-async def test_a_code_signs_in_once(server: Desk) -> None:
+async def test_a_code_signs_in_once(server: RestServer) -> None:
     await tenants.bootstrap(server.ports)
     code = await sign_in.issue_owner_code(server.ports, tenants.DEFAULT_TENANT_SLUG)
     anonymous = server.as_(None)
@@ -110,19 +112,19 @@ async def test_a_code_signs_in_once(server: Desk) -> None:
     assert people == [created.json()["person"]]
 
 
-async def test_an_invalid_code_is_400(server: Desk) -> None:
+async def test_an_invalid_code_is_400(server: RestServer) -> None:
     for code in ["", 1, None, "x" * 201]:
         answer = await server.as_(None).post("/v1/sign-in", json={"code": code})
         assert answer.status_code == 400
 
 
-async def test_an_unknown_code_is_401(server: Desk) -> None:
+async def test_an_unknown_code_is_401(server: RestServer) -> None:
     for code in ["x", "\x00", "é", "code_" + "A" * 43]:
         answer = await server.as_(None).post("/v1/sign-in", json={"code": code})
         assert (answer.status_code, answer.json()["error"]) == (401, "unauthenticated")
 
 
-async def test_a_policy_is_read_and_replaced(server: Desk, owner: httpx.AsyncClient) -> None:
+async def test_a_policy_is_read_and_replaced(server: RestServer, owner: httpx.AsyncClient) -> None:
     before = (await owner.get("/v1/policy")).json()
     assert before["redaction"] == "redact"
     changed = {**before, "redaction": "warn", "runRetentionDays": 30}
@@ -136,8 +138,10 @@ async def test_a_policy_is_read_and_replaced(server: Desk, owner: httpx.AsyncCli
     assert (await reader.put("/v1/policy", json=before)).status_code == 403
 
 
-async def test_the_audit_is_paged_from_the_newest(server: Desk, owner: httpx.AsyncClient) -> None:
-    await server.found("globex")
+async def test_the_audit_is_paged_from_the_newest(
+    server: RestServer, owner: httpx.AsyncClient
+) -> None:
+    await server.create_tenant("globex")
     for number in range(4):
         await owner.post("/v1/templates", json={"slug": f"t{number}", "name": "T"})
     entries: list[dict[str, Any]] = []
@@ -165,12 +169,12 @@ async def test_an_invalid_audit_page_is_400(owner: httpx.AsyncClient) -> None:
         assert (await owner.get(f"/v1/audit?{query}")).status_code == 400
 
 
-async def test_the_audit_needs_tenant_admin(server: Desk, owner: httpx.AsyncClient) -> None:
+async def test_the_audit_needs_tenant_admin(server: RestServer, owner: httpx.AsyncClient) -> None:
     reader = await server.key(owner, scopes=["tenant:read"])
     assert (await reader.get("/v1/audit")).status_code == 403
 
 
-async def test_a_repeated_create_makes_one_tenant(server: Desk) -> None:
+async def test_a_repeated_create_makes_one_tenant(server: RestServer) -> None:
     platform = server.as_(PLATFORM)
     key = {"Idempotency-Key": "once"}
     first = await platform.post("/v1/tenants", json=ACME, headers=key)

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.rest_client import Desk
+from tests.support.rest_client import RestServer
 
 pytestmark = pytest.mark.anyio
 BOTH = pytest.mark.parametrize("collection", ["agents", "templates"])
@@ -57,9 +57,9 @@ async def test_of_concurrent_creates_with_one_slug_exactly_one_succeeds(
 
 @BOTH
 async def test_records_of_another_tenant_are_404(
-    server: Desk, owner: httpx.AsyncClient, collection: str
+    server: RestServer, owner: httpx.AsyncClient, collection: str
 ) -> None:
-    other = await server.found("globex")
+    other = await server.create_tenant("globex")
     theirs = (await other.post(f"/v1/{collection}", json=MARCO)).json()
     for name in ("marco", theirs["id"]):
         assert (await owner.get(f"/v1/{collection}/{name}")).status_code == 404
@@ -70,7 +70,7 @@ async def test_records_of_another_tenant_are_404(
 
 @BOTH
 async def test_reading_and_writing_need_their_permissions(
-    server: Desk, owner: httpx.AsyncClient, collection: str
+    server: RestServer, owner: httpx.AsyncClient, collection: str
 ) -> None:
     await owner.post(f"/v1/{collection}", json=MARCO)
     reader = await server.key(owner, scopes=["tenant:read"])
@@ -105,9 +105,9 @@ async def test_deleting_a_template_with_agents_is_409(owner: httpx.AsyncClient) 
 
 
 async def test_an_agent_with_an_unknown_template_is_404(
-    server: Desk, owner: httpx.AsyncClient
+    server: RestServer, owner: httpx.AsyncClient
 ) -> None:
-    other = await server.found("globex")
+    other = await server.create_tenant("globex")
     theirs = (await other.post("/v1/templates", json={"slug": "sales", "name": "Sales"})).json()
     for template in ("sales", theirs["id"]):
         answer = await owner.post("/v1/agents", json={**MARCO, "templateId": template})

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.full_app import Whole, whole
+from tests.support.full_app import FullApp, open_full_app
 
 from carrel.core.access import Permission
 
@@ -24,8 +24,8 @@ KIND = {"Content-Type": "application/x-git-upload-pack-request"}
 
 
 @pytest.fixture
-async def server(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
@@ -58,7 +58,7 @@ def upload_request(advertisement: bytes) -> bytes:
     )
 
 
-async def test_refs_are_advertised_and_a_pack_is_sent(server: Whole) -> None:
+async def test_refs_are_advertised_and_a_pack_is_sent(server: FullApp) -> None:
     owner = await server.owner()
     id = await create_agent(owner)
     refs = await owner.get(REFS)
@@ -80,7 +80,7 @@ async def test_refs_are_advertised_and_a_pack_is_sent(server: Whole) -> None:
         assert b"PACK" in pack.content
 
 
-async def test_a_new_write_changes_the_advertised_refs(server: Whole) -> None:
+async def test_a_new_write_changes_the_advertised_refs(server: FullApp) -> None:
     owner = await server.owner()
     await create_agent(owner)
     before = (await owner.get(REFS)).content
@@ -88,7 +88,7 @@ async def test_a_new_write_changes_the_advertised_refs(server: Whole) -> None:
     assert (await owner.get(REFS)).content != before
 
 
-async def test_a_token_is_accepted_as_bearer_or_as_basic_password(server: Whole) -> None:
+async def test_a_token_is_accepted_as_bearer_or_as_basic_password(server: FullApp) -> None:
     owner = await server.owner()
     await create_agent(owner)
     anonymous = server.as_(None)
@@ -101,7 +101,7 @@ async def test_a_token_is_accepted_as_bearer_or_as_basic_password(server: Whole)
     assert elsewhere.headers["www-authenticate"] == "Bearer"
 
 
-async def test_without_a_token_git_gets_a_basic_challenge(server: Whole) -> None:
+async def test_without_a_token_git_gets_a_basic_challenge(server: FullApp) -> None:
     for request in (
         server.as_(None).get(REFS),
         server.as_(None).get("/git/missing.git/info/refs?service=git-upload-pack"),
@@ -114,7 +114,7 @@ async def test_without_a_token_git_gets_a_basic_challenge(server: Whole) -> None
         assert refused.headers["content-type"] == "text/plain"
 
 
-async def test_a_push_is_refused_with_a_text_message(server: Whole) -> None:
+async def test_a_push_is_refused_with_a_text_message(server: FullApp) -> None:
     owner = await server.owner()
     await create_agent(owner)
     for refused in (
@@ -127,7 +127,7 @@ async def test_a_push_is_refused_with_a_text_message(server: Whole) -> None:
     assert (await owner.get("/git/marco.git/info/refs")).status_code == 403
 
 
-async def test_repositories_of_other_tenants_and_disabled_ones_are_404(server: Whole) -> None:
+async def test_repositories_of_other_tenants_and_disabled_ones_are_404(server: FullApp) -> None:
     owner, other_owner = await server.owner(), await server.owner("globex")
     id = await create_agent(owner)
     other = await create_agent(owner, "plain", enabled=False)
@@ -150,7 +150,7 @@ async def test_repositories_of_other_tenants_and_disabled_ones_are_404(server: W
 
 
 async def test_a_key_needs_workspace_read_and_a_bound_key_sees_only_its_agent(
-    server: Whole,
+    server: FullApp,
 ) -> None:
     owner = await server.owner()
     id = await create_agent(owner)
@@ -165,7 +165,7 @@ async def test_a_key_needs_workspace_read_and_a_bound_key_sees_only_its_agent(
     assert (await bound.get(REFS.replace("marco", other))).status_code == 404
 
 
-async def test_a_body_is_limited_compressed_or_not(server: Whole) -> None:
+async def test_a_body_is_limited_compressed_or_not(server: FullApp) -> None:
     owner = await server.owner()
     await create_agent(owner)
     packed = {**KIND, "Content-Encoding": "gzip"}
@@ -199,7 +199,7 @@ PIECES = st.sampled_from(
 
 def test_no_request_body_is_a_server_error(tmp_path: File) -> None:
     with asyncio.Runner() as runner:
-        opening = whole(tmp_path)
+        opening = open_full_app(tmp_path)
         server = runner.run(opening.__aenter__())
         owner = runner.run(server.owner())
         runner.run(create_agent(owner))

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from tests.support.full_app import Whole, app_of, whole
-from tests.support.rest_client import Forgetful
+from tests.support.full_app import FullApp, create_rest_app, open_full_app
+from tests.support.rest_client import ForgetfulIdempotencyStore
 
 from carrel.actions.accounts import keys
 from carrel.actions.accounts.credentials import authenticate
@@ -27,13 +27,13 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def server(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def ada(server: Whole) -> httpx.AsyncClient:
+async def ada(server: FullApp) -> httpx.AsyncClient:
     owner = await server.owner()
     me = (await owner.get("/v1/people")).json()["items"][0]["id"]
     for slug, shared in (("cook", False), ("main", False), ("support", True)):
@@ -42,7 +42,7 @@ async def ada(server: Whole) -> httpx.AsyncClient:
     return owner
 
 
-async def agent_client(server: Whole, owner: httpx.AsyncClient, slug: str) -> httpx.AsyncClient:
+async def agent_client(server: FullApp, owner: httpx.AsyncClient, slug: str) -> httpx.AsyncClient:
     """A client with the key of an agent."""
     agent = (await owner.get(f"/v1/agents/{slug}")).json()["id"]
     actor = await authenticate(server.ports, owner.headers["Authorization"].partition(" ")[2])
@@ -148,11 +148,11 @@ async def test_a_value_has_at_most_256_kib(ada: httpx.AsyncClient) -> None:
         assert (await ada.put(item_url("k"), json=body)).status_code == 400
 
 
-async def test_a_repeated_request_gets_the_same_response(server: Whole, tmp_path: Any) -> None:
+async def test_a_repeated_request_gets_the_same_response(server: FullApp, tmp_path: Any) -> None:
     from dataclasses import replace  # noqa: PLC0415 - by this test alone
 
-    forgetful: Any = Forgetful(server.ports.idempotency)
-    restarted = Whole(server.ports, app_of(replace(server.ports, idempotency=forgetful)))
+    forgetful: Any = ForgetfulIdempotencyStore(server.ports.idempotency)
+    restarted = FullApp(server.ports, create_rest_app(replace(server.ports, idempotency=forgetful)))
     owner = await restarted.owner()
     await owner.post("/v1/agents", json={"slug": "cook", "name": "Cook"})
     once = {"Idempotency_Key": "once"}
@@ -164,7 +164,7 @@ async def test_a_repeated_request_gets_the_same_response(server: Whole, tmp_path
     assert [response.status_code for response in gone] == [204, 204]
 
 
-async def test_a_reader_cannot_write_items(server: Whole, ada: httpx.AsyncClient) -> None:
+async def test_a_reader_cannot_write_items(server: FullApp, ada: httpx.AsyncClient) -> None:
     await put(ada, "k", "v")
     reader = await server.key(ada, Permission.WORKSPACE_READ)
     assert (await reader.get(item_url("k"))).status_code == 200
@@ -175,7 +175,7 @@ async def test_a_reader_cannot_write_items(server: Whole, ada: httpx.AsyncClient
 
 
 async def test_items_are_visible_only_to_the_agents_that_share_them(
-    server: Whole, ada: httpx.AsyncClient
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
     await put(ada, "canary", "canary")
     cook, main, shared = [
@@ -198,7 +198,7 @@ async def test_items_are_visible_only_to_the_agents_that_share_them(
 
 
 async def test_a_member_cannot_read_items_of_another_person(
-    server: Whole, ada: httpx.AsyncClient
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
     await put(ada, "canary", "canary")
     bob = {"name": "Bob", "email": "bob@example.org", "role": "member"}

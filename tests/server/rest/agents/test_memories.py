@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.rest_client import Desk, desk
+from tests.support.rest_client import RestServer, open_rest_server
 
 from carrel.actions.memory import memories
 from carrel.core.access import Actor
@@ -31,7 +31,7 @@ async def remember(owner: httpx.AsyncClient, content: str, **more: Any) -> dict[
     return memory
 
 
-async def learn(server: Desk, owner: httpx.AsyncClient, content: str) -> dict[str, Any]:
+async def learn(server: RestServer, owner: httpx.AsyncClient, content: str) -> dict[str, Any]:
     """Create a memory and recall it often enough to be promoted."""
     memory = await remember(owner, content)
     actor = Actor((await owner.get("/v1/tenants/me")).json()["id"], "marco")
@@ -56,7 +56,7 @@ async def test_a_memory_is_created_once_listed_read_and_deleted(
 
 
 async def test_memories_are_found_by_words_without_recording_a_recall(
-    server: Desk, owner: httpx.AsyncClient, marco: dict[str, Any]
+    server: RestServer, owner: httpx.AsyncClient, marco: dict[str, Any]
 ) -> None:
     await remember(owner, "Señora López likes tea")
     await remember(owner, "unrelated")
@@ -95,7 +95,7 @@ async def test_an_unknown_scope_is_shared(owner: httpx.AsyncClient, marco: dict[
 
 
 async def test_a_dream_reports_promotions_and_the_reasons_of_rejections(
-    server: Desk, owner: httpx.AsyncClient, marco: dict[str, Any]
+    server: RestServer, owner: httpx.AsyncClient, marco: dict[str, Any]
 ) -> None:
     tea = await learn(server, owner, "Ada likes tea")
     await remember(owner, "Bob prefers milk")
@@ -133,7 +133,7 @@ def _stamp(diff: str) -> str:
 
 
 async def test_a_proposal_is_for_admins_to_approve_or_reject(
-    server: Desk, owner: httpx.AsyncClient, marco: dict[str, Any]
+    server: RestServer, owner: httpx.AsyncClient, marco: dict[str, Any]
 ) -> None:
     await owner.patch(MARCO, json={"config": {"dreaming": {"review": True}}})
     await learn(server, owner, "Ada likes tea")
@@ -161,13 +161,13 @@ async def test_a_proposal_is_for_admins_to_approve_or_reject(
 
 
 async def test_memories_of_another_tenant_or_agent_are_404(
-    server: Desk, owner: httpx.AsyncClient, marco: dict[str, Any]
+    server: RestServer, owner: httpx.AsyncClient, marco: dict[str, Any]
 ) -> None:
     memory = await remember(owner, "Ada likes tea")
     dream = (await owner.post(DREAMS, json={})).json()["id"]
     polo = (await owner.post("/v1/agents", json={"slug": "polo", "name": "Polo"})).json()
     bound = await server.key(owner, kind="agent", agentId=polo["id"])
-    other_owner = await server.found("globex")
+    other_owner = await server.create_tenant("globex")
     for client in (bound, other_owner):
         for name in ("marco", marco["id"]):
             agent_url = f"/v1/agents/{name}"
@@ -188,8 +188,8 @@ async def test_memories_of_another_tenant_or_agent_are_404(
 
 
 async def test_a_repeated_request_gets_the_same_response(tmp_path: Any, anyio_backend: str) -> None:
-    async with desk(tmp_path, forgetful=True) as server:
-        owner = await server.found()
+    async with open_rest_server(tmp_path, forgetful=True) as server:
+        owner = await server.create_tenant()
         await owner.post("/v1/agents", json={"slug": "marco", "name": "Marco"})
         head = {"Idempotency-Key": "once"}
         first, second = [

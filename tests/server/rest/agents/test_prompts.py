@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import Whole, whole
-from tests.support.stores import travel
+from tests.support.full_app import FullApp, open_full_app
+from tests.support.stores import advance_clock
 
 from carrel.core.access import Permission
 
@@ -21,13 +21,13 @@ PRIVATE = ("MEMORY.md", "notes/2026-01-01.md", "DREAMS.md", "memory/contacts.md"
 
 
 @pytest.fixture
-async def server(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def ada(server: Whole) -> httpx.AsyncClient:
+async def ada(server: FullApp) -> httpx.AsyncClient:
     owner = await server.owner()
     config = {"extraDocs": ["extra.md"]}
     new = {"slug": "marco", "name": "Marco", "config": config}
@@ -76,7 +76,7 @@ async def test_a_prompt_has_its_text_and_a_row_for_every_file(ada: httpx.AsyncCl
     assert (extra["kept"], extra["reason"]) == ("left out", "no such file")
 
 
-async def test_a_matching_etag_returns_304(server: Whole, ada: httpx.AsyncClient) -> None:
+async def test_a_matching_etag_returns_304(server: FullApp, ada: httpx.AsyncClient) -> None:
     first = await get_prompt(ada)
     cached = {"If-None-Match": first["etag"]}
     misses = server.app.caches.responses.misses
@@ -84,7 +84,7 @@ async def test_a_matching_etag_returns_304(server: Whole, ada: httpx.AsyncClient
     assert (answer.status_code, answer.content, answer.headers["etag"]) == (304, b"", first["etag"])
     assert await get_prompt(ada) == first
     assert server.app.caches.responses.misses == misses
-    travel(server.ports, 86_400_000)
+    advance_clock(server.ports, 86_400_000)
     assert (await ada.get(PROMPT, headers=cached)).status_code == 200, "other notes are recent"
     await put(ada, "SOUL.md", "other")
     assert (await ada.get(PROMPT, headers=cached)).status_code == 200
@@ -111,13 +111,13 @@ async def test_a_policy_file_over_its_limit_is_409_and_named(ada: httpx.AsyncCli
     assert answer.json()["details"] == {"path": "GUARDRAILS.md", "chars": 12_001, "limit": 12_000}
 
 
-async def test_a_runs_prompt_does_not_change(server: Whole, ada: httpx.AsyncClient) -> None:
+async def test_a_runs_prompt_does_not_change(server: FullApp, ada: httpx.AsyncClient) -> None:
     run = await start(ada, "main")
     before = await ada.get(f"{run}/prompt")
     assert before.json() == await get_prompt(ada)
     await put(ada, "SOUL.md", "other")
     await ada.patch(AGENT, json={"name": "Mara", "config": {"promptChars": 1000}})
-    travel(server.ports, 9 * 86_400_000)
+    advance_clock(server.ports, 9 * 86_400_000)
     server.app.caches.responses.clear()
     again = await ada.get(f"{run}/prompt")
     assert again.content == before.content
@@ -153,7 +153,7 @@ async def test_a_shared_run_reveals_nothing_private_at_any_url(ada: httpx.AsyncC
 
 
 async def test_a_prompt_needs_workspace_read_in_the_same_tenant(
-    server: Whole, ada: httpx.AsyncClient
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
     run = await start(ada, "main")
     runs_reader = await server.key(ada, Permission.RUNS_READ)

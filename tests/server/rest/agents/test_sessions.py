@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.rest_client import Desk, desk
+from tests.support.rest_client import RestServer, open_rest_server
 
 from carrel.core.sessions import MAX_CONTENT_BYTES
 
@@ -21,12 +21,12 @@ HELLO = {"role": "user", "content": "hello"}
 
 
 @pytest.fixture
-async def owner(server: Desk) -> httpx.AsyncClient:
+async def owner(server: RestServer) -> httpx.AsyncClient:
     return await create_owner(server)
 
 
-async def create_owner(server: Desk, slug: str = "acme") -> httpx.AsyncClient:
-    owner = await server.found(slug)
+async def create_owner(server: RestServer, slug: str = "acme") -> httpx.AsyncClient:
+    owner = await server.create_tenant(slug)
     for name in ("kate", "marco"):
         created = await owner.post("/v1/agents", json={"slug": name, "name": name.title()})
         assert created.status_code == 201
@@ -164,7 +164,7 @@ async def test_invalid_requests_are_400_404_or_413(owner: httpx.AsyncClient) -> 
 
 
 async def test_sessions_of_another_tenant_or_agent_are_404(
-    server: Desk, owner: httpx.AsyncClient
+    server: RestServer, owner: httpx.AsyncClient
 ) -> None:
     await start_session(owner)
     await owner.post(f"{ROOT}/{ID}/entries", json=HELLO)
@@ -219,7 +219,7 @@ async def test_an_entry_with_an_idempotency_key_is_appended_once(owner: httpx.As
 
 
 async def test_an_entry_is_not_appended_again_after_its_response_was_lost(tmp_path: File) -> None:
-    async with desk(tmp_path, forgetful=True) as server:
+    async with open_rest_server(tmp_path, forgetful=True) as server:
         owner = await create_owner(server)
         await start_session(owner)
         key = {"Idempotency-Key": "k"}

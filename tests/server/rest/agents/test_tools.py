@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import jsonschema
 import pytest
-from tests.support.full_app import Whole, hands, whole
+from tests.support.full_app import FullApp, create_tool_config, open_full_app
 
 from carrel.core.access import Permission
 from carrel.tools import ALL
@@ -25,15 +25,15 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def server(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def ada(server: Whole) -> httpx.AsyncClient:
+async def ada(server: FullApp) -> httpx.AsyncClient:
     owner = await server.owner()
-    new = {"slug": "kate", "name": "Kate", "config": await hands(owner)}
+    new = {"slug": "kate", "name": "Kate", "config": await create_tool_config(owner)}
     created = await owner.post("/v1/agents", json=new)
     assert created.status_code == 201, created.text
     put = await owner.put(f"{AGENT}/files/MEMORY.md", json={"content": MEMORY})
@@ -184,7 +184,7 @@ async def test_the_run_of_another_agent_is_404(ada: httpx.AsyncClient) -> None:
 
 @pytest.mark.parametrize("tool", [tool.name for tool in ALL if tool.writes])
 async def test_a_read_only_key_cannot_call_a_writing_tool(
-    server: Whole, ada: httpx.AsyncClient, tool: str
+    server: FullApp, ada: httpx.AsyncClient, tool: str
 ) -> None:
     reader = await server.key(ada, Permission.WORKSPACE_READ)
     assert (await reader.post(f"{AGENT}/tools/{tool}", json={})).status_code == 403

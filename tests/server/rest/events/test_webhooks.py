@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import FILES, Whole, app_of, whole
+from tests.support.full_app import FILES, FullApp, create_rest_app, open_full_app
 from tests.support.http_sink import receiver
 from tests.support.server_process import serving
 
@@ -30,13 +30,13 @@ WEBHOOK = {"url": URL, "events": ["workspace.updated"]}
 
 
 @pytest.fixture
-async def server(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def ada(server: Whole) -> httpx.AsyncClient:
+async def ada(server: FullApp) -> httpx.AsyncClient:
     return await server.owner()
 
 
@@ -107,17 +107,17 @@ async def test_an_invalid_webhook_is_400(ada: httpx.AsyncClient, wrong: dict[str
     ["http://127.0.0.1:8787/v1", "http://169.254.169.254/latest", "http://[::1]/", "http://0"],
 )
 async def test_a_private_address_is_refused_with_the_reason(
-    server: Whole, ada: httpx.AsyncClient, url: str
+    server: FullApp, ada: httpx.AsyncClient, url: str
 ) -> None:
     async with HttpWebhookSender() as post:
-        careful = Whole(server.ports, app_of(replace(server.ports, webhook_sender=post)))
+        careful = FullApp(server.ports, create_rest_app(replace(server.ports, webhook_sender=post)))
         client = careful.as_(ada.headers["Authorization"].partition(" ")[2])
         answer = await client.post(HOOKS, json={**WEBHOOK, "url": url})
     assert answer.status_code == 400
     assert "not public" in answer.json()["message"]
 
 
-async def test_webhooks_need_tenant_admin(server: Whole, ada: httpx.AsyncClient) -> None:
+async def test_webhooks_need_tenant_admin(server: FullApp, ada: httpx.AsyncClient) -> None:
     id = (await create_webhook(ada))["id"]
     rest = f"{HOOKS}/{id}"
     routes = [
@@ -138,7 +138,9 @@ async def test_webhooks_need_tenant_admin(server: Whole, ada: httpx.AsyncClient)
     assert (await ada.get(rest)).status_code == 200
 
 
-async def test_deliveries_are_inspected_and_replayed(server: Whole, ada: httpx.AsyncClient) -> None:
+async def test_deliveries_are_inspected_and_replayed(
+    server: FullApp, ada: httpx.AsyncClient
+) -> None:
     await enqueue_deliveries(server.ports)
     id = (await create_webhook(ada))["id"]
     await ada.put(f"{FILES}/a.md", json={"content": "a text that is never sent"})

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from tests.support.full_app import Whole, whole
+from tests.support.full_app import FullApp, open_full_app
 
 from carrel.core.overlay.file_classes import find_collision, match_class
 
@@ -19,8 +19,8 @@ AGENT: Final = "/v1/agents/marco"
 
 @pytest.fixture
 async def owner(tmp_path: File) -> AsyncIterator[httpx.AsyncClient]:
-    async with whole(tmp_path) as here:
-        client = await Whole(here.ports, here.app).owner()
+    async with open_full_app(tmp_path) as here:
+        client = await FullApp(here.ports, here.app).owner()
         assert (
             await client.post("/v1/agents", json={"slug": "marco", "name": "Marco"})
         ).status_code == 201

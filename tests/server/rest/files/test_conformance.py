@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import Whole, whole
+from tests.support.full_app import FullApp, open_full_app
 from tests.support.server_process import FILES
 from tests.support.stores import open_ports
 
@@ -20,7 +20,7 @@ SEAM = "/v1/host/sample/workspace/op"
 
 
 async def test_the_endpoint_is_404_by_default(tmp_path: Any) -> None:
-    async with whole(tmp_path) as server:
+    async with open_full_app(tmp_path) as server:
         owner = await server.owner()
         body = {"tenant": "t", "workspace": "w", "op": "list"}
         assert (await owner.post(SEAM, json=body)).status_code == 404
@@ -32,7 +32,7 @@ async def test_the_endpoint_mirrors_the_file_api_in_separate_tenants(tmp_path: A
         app = create_app(
             ports, endpoints(settings), authenticator(ports, settings), metrics=Metrics()
         )
-        server = Whole(ports, app)
+        server = FullApp(ports, app)
         ada = await server.owner()
 
         async def op(client: httpx.AsyncClient, **body: Any) -> httpx.Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from tests.support.rest_client import Desk
+from tests.support.rest_client import RestServer
 
 from carrel import defaults
 
@@ -48,7 +48,9 @@ async def test_only_an_offered_file_can_be_taken(owner: httpx.AsyncClient) -> No
         assert (await owner.post(f"{URL}/update", json=body)).status_code == status, body
 
 
-async def test_updating_is_for_owners_and_admins(server: Desk, owner: httpx.AsyncClient) -> None:
+async def test_updating_is_for_owners_and_admins(
+    server: RestServer, owner: httpx.AsyncClient
+) -> None:
     machine = await server.key(owner)
     assert (await machine.post(f"{URL}/update", json={})).status_code == 403
     assert (await server.as_(None).get(URL)).status_code == 401

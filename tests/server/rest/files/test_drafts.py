@@ -9,7 +9,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.full_app import Whole, whole
+from tests.support.full_app import FullApp, open_full_app
 
 from carrel.core.access import Permission
 from carrel.core.overlay.placeholders import TOKENS
@@ -22,13 +22,13 @@ WORDS = st.sampled_from(
 
 
 @pytest.fixture
-async def server(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def owner(server: Whole) -> httpx.AsyncClient:
+async def owner(server: FullApp) -> httpx.AsyncClient:
     owner = await server.owner()
     bob = {"name": "Bob *B*", "email": "bob@example.org", "role": "member", "title": "7"}
     person = (await owner.post("/v1/people", json=bob)).json()["id"]
@@ -99,7 +99,7 @@ async def test_a_draft_that_could_not_be_written_is_refused(
 
 
 async def test_rendering_a_draft_needs_permission_to_write(
-    server: Whole, owner: httpx.AsyncClient
+    server: FullApp, owner: httpx.AsyncClient
 ) -> None:
     other = (await owner.post("/v1/agents", json={"slug": "nora", "name": "Nora"})).json()["id"]
     other_owner = await server.owner("globex")

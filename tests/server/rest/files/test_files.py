@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import FILES, Whole, whole
+from tests.support.full_app import FILES, FullApp, open_full_app
 
 from carrel import defaults
 from carrel.actions.files import files
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def server(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def ada(server: Whole) -> httpx.AsyncClient:
+async def ada(server: FullApp) -> httpx.AsyncClient:
     return await server.owner()
 
 
@@ -192,7 +192,7 @@ async def test_the_largest_file_fits_into_a_request_when_fully_escaped(
 
 
 async def test_without_a_valid_token_every_path_is_401(
-    server: Whole, ada: httpx.AsyncClient
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
     await put(ada, "a.md", "x")
     for token in (None, "wrong"):
@@ -203,7 +203,7 @@ async def test_without_a_valid_token_every_path_is_401(
     assert (await server.as_(None).get("/.well-known/openwop")).status_code == 200
 
 
-async def test_writing_does_not_imply_reading(server: Whole, ada: httpx.AsyncClient) -> None:
+async def test_writing_does_not_imply_reading(server: FullApp, ada: httpx.AsyncClient) -> None:
     reader = await server.key(ada, Permission.WORKSPACE_READ)
     writer = await server.key(ada, Permission.WORKSPACE_WRITE)
     assert (await put(writer, "a.md", "x")).status_code == 200
@@ -215,7 +215,7 @@ async def test_writing_does_not_imply_reading(server: Whole, ada: httpx.AsyncCli
 
 
 async def test_a_bound_key_works_in_its_own_workspace_and_in_no_other(
-    server: Whole, ada: httpx.AsyncClient
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
     team = await server.key(ada, workspace="team")
     await put(team, "a.md", "of the team")
@@ -286,7 +286,7 @@ async def create_agent(ada: httpx.AsyncClient) -> tuple[str, str]:
 
 
 async def test_the_nearest_layer_wins_and_etags_differ_per_layer(
-    server: Whole, ada: httpx.AsyncClient
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
     agent, template = await create_agent(ada)
     for url, text in (("/v1/defaults/files", "kind"), (template, "brisk")):
@@ -315,7 +315,9 @@ async def test_the_nearest_layer_wins_and_etags_differ_per_layer(
     assert (await ada.delete(f"{agent}/SOUL.md")).status_code == 404
 
 
-async def test_an_agents_own_key_works_on_its_stack(server: Whole, ada: httpx.AsyncClient) -> None:
+async def test_an_agents_own_key_works_on_its_stack(
+    server: FullApp, ada: httpx.AsyncClient
+) -> None:
     agent, template = await create_agent(ada)
     await ada.put(f"{template}/SOUL.md", json={"content": "brisk"})
     body = {"name": "marco", "kind": "agent", "agentId": agent.split("/")[3]}
@@ -368,7 +370,7 @@ async def test_history_diff_explain_and_restore(ada: httpx.AsyncClient) -> None:
 
 
 async def test_reading_a_file_that_is_not_text_is_409(
-    server: Whole, ada: httpx.AsyncClient
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
     tenant = (await ada.get("/v1/tenants/me")).json()["id"]
     actor = Actor(tenant, "a program in process")

@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import Whole
-from tests.support.server_stores import STORES, over
+from tests.support.full_app import FullApp
+from tests.support.server_stores import STORES, open_app_over
 
 pytestmark = pytest.mark.anyio
 SALES, DEFAULTS = "/v1/templates/sales/files", "/v1/defaults/files"
@@ -17,8 +17,8 @@ AGENTS = ("ann", "bea", "cem", "dan")
 
 
 @pytest.fixture(params=STORES)
-async def server(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
-    async with over(request, tmp_path) as opened:
+async def server(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_app_over(request, tmp_path) as opened:
         yield opened
 
 
@@ -28,7 +28,7 @@ async def put(client: httpx.AsyncClient, url: str, text: str) -> None:
 
 
 @pytest.fixture
-async def owner(server: Whole) -> httpx.AsyncClient:
+async def owner(server: FullApp) -> httpx.AsyncClient:
     """Owner of four agents: two follow sales, one help, one no template."""
     owner = await server.owner()
     for slug in ("sales", "help"):
@@ -111,7 +111,7 @@ async def test_a_new_file_would_reach_its_followers(
 
 
 async def test_impact_needs_tenant_read_in_the_same_tenant(
-    server: Whole, owner: httpx.AsyncClient
+    server: FullApp, owner: httpx.AsyncClient
 ) -> None:
     other_owner = await server.owner("globex")
     assert (await other_owner.get(f"{SALES}/SOUL.md/impact")).status_code == 404

@@ -11,9 +11,9 @@ from typing import Any, Final
 import httpx
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.full_app import Whole, app_of
+from tests.support.full_app import FullApp, create_rest_app
 from tests.support.services import files
-from tests.support.stores import world_of
+from tests.support.stores import ports_over
 
 from carrel.adapters import postgres, sqlite
 
@@ -73,20 +73,20 @@ acts: st.SearchStrategy[Act] = st.one_of(
 
 
 @asynccontextmanager
-async def open_servers(kind: str, at: str | File) -> AsyncIterator[tuple[Whole, Whole]]:
+async def open_servers(kind: str, at: str | File) -> AsyncIterator[tuple[FullApp, FullApp]]:
     """Two servers on one database."""
     async with AsyncExitStack() as stack:
         servers = []
         for _ in "12":
             opened: Any = sqlite.open_store(File(at)) if kind == "sqlite" else None
             store = await stack.enter_async_context(opened or postgres.open_store(str(at)))
-            ports = world_of(store)
-            servers.append(Whole(ports, app_of(ports)))
+            ports = ports_over(store)
+            servers.append(FullApp(ports, create_rest_app(ports)))
         yield servers[0], servers[1]
 
 
 class TwoServerTenant:
-    def __init__(self, servers: tuple[Whole, Whole], owner: httpx.AsyncClient) -> None:
+    def __init__(self, servers: tuple[FullApp, FullApp], owner: httpx.AsyncClient) -> None:
         token = owner.headers["Authorization"].partition(" ")[2]
         self.clients = [server.as_(token) for server in servers]
         self.me = ""
@@ -144,7 +144,7 @@ class TwoServerTenant:
 
 
 async def apply_steps(
-    servers: tuple[Whole, Whole], slug: str, steps: list[tuple[Act, int]]
+    servers: tuple[FullApp, FullApp], slug: str, steps: list[tuple[Act, int]]
 ) -> None:
     tenant = TwoServerTenant(servers, await servers[0].owner(slug))
     await tenant.create_records()

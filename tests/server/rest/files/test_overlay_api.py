@@ -8,8 +8,16 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.rest_client import PLATFORM, Desk
-from tests.support.rest_tenant import URL, ask, done, member, no, sha, stage
+from tests.support.rest_client import PLATFORM, RestServer
+from tests.support.rest_tenant import (
+    URL,
+    create_member,
+    create_overlay_agent,
+    post_action,
+    refused_action,
+    run_action,
+    sha,
+)
 
 from carrel.actions.accounts import credentials
 from carrel.core.access import Actor
@@ -26,11 +34,11 @@ HEADERS = {"content-type", "authorization", "x-api-key", "x-tenant-id", "x-princ
 
 @pytest.fixture
 async def marco(owner: httpx.AsyncClient) -> str:
-    return await stage(owner)
+    return await create_overlay_agent(owner)
 
 
-async def member_client(server: Desk, owner: httpx.AsyncClient) -> httpx.AsyncClient:
-    bob = await member(owner)
+async def member_client(server: RestServer, owner: httpx.AsyncClient) -> httpx.AsyncClient:
+    bob = await create_member(owner)
     return await server.key(owner, kind="person", personId=bob["id"])
 
 
@@ -44,7 +52,7 @@ def assert_cors_headers(answer: httpx.Response) -> None:
     assert headers["access-control-max-age"] == "3600"
 
 
-async def test_a_preflight_needs_no_credential(server: Desk) -> None:
+async def test_a_preflight_needs_no_credential(server: RestServer) -> None:
     for token in (None, "wrong"):
         answer = await server.as_(token).options(URL)
         assert (answer.status_code, answer.content) == (204, b"")
@@ -52,18 +60,18 @@ async def test_a_preflight_needs_no_credential(server: Desk) -> None:
 
 
 async def test_every_response_carries_cors_headers(
-    server: Desk, owner: httpx.AsyncClient, marco: str
+    server: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
-    listed = await ask(owner, "list", agentId=marco)
+    listed = await post_action(owner, "list", agentId=marco)
     cached = {"If-None-Match": listed.headers["etag"]}
     same = await owner.post(URL, json={"action": "list", "agentId": marco}, headers=cached)
     answers = [
         listed,
         same,
-        await ask(server.as_(None), "list", agentId=marco),
+        await post_action(server.as_(None), "list", agentId=marco),
         await owner.post(URL, content=b"{"),
-        await ask(owner, "list", agentId="missing"),
-        await ask(owner, "put", agentId=marco, path="USER.md", content="x"),
+        await post_action(owner, "list", agentId="missing"),
+        await post_action(owner, "put", agentId=marco, path="USER.md", content="x"),
         await owner.get(URL),
     ]
     assert [answer.status_code for answer in answers] == [200, 304, 401, 400, 404, 403, 405]
@@ -76,7 +84,7 @@ async def test_every_response_carries_cors_headers(
             assert answer.headers["content-type"] == "application/json"
 
 
-async def test_a_missing_credential_is_401_before_anything_else(server: Desk) -> None:
+async def test_a_missing_credential_is_401_before_anything_else(server: RestServer) -> None:
     for token in (None, "unknown"):
         for body in (b"{", b"", b'{"tenantSlug": "acme"}', b'{"action": "list", "defaults": true}'):
             answer = await server.as_(token).post(URL, content=body)
@@ -102,22 +110,24 @@ async def test_a_missing_body_is_an_empty_object(owner: httpx.AsyncClient) -> No
 @pytest.mark.parametrize("field", ["tenantId", "tenantSlug", "instanceId"])
 @pytest.mark.parametrize("value", [None, "", "acme", 0, False, {}])
 async def test_a_tenant_field_in_the_body_is_refused_by_name(
-    server: Desk, owner: httpx.AsyncClient, marco: str, field: str, value: Any
+    server: RestServer, owner: httpx.AsyncClient, marco: str, field: str, value: Any
 ) -> None:
     body: dict[str, Any] = {"agentId": marco, "path": "a.md", "content": "x", field: value}
     for client in (owner, server.as_(PLATFORM)):
         for action in ("put", "", "nonsense"):
-            status, error = await no(client, action, **body)
+            status, error = await refused_action(client, action, **body)
             assert status == 400
             assert {"tenantId", "tenantSlug", "instanceId"} <= set(error.replace(",", "").split())
     assert (await owner.get(f"/v1/agents/{marco}/files/a.md")).status_code == 404
 
 
-async def test_a_credential_without_a_tenant_is_401_after_the_body_is_parsed(server: Desk) -> None:
+async def test_a_credential_without_a_tenant_is_401_after_the_body_is_parsed(
+    server: RestServer,
+) -> None:
     platform = server.as_(PLATFORM)
     assert (await platform.post(URL, content=b"{")).status_code == 400
     for action in ("", "list"):
-        status, error = await no(platform, action)
+        status, error = await refused_action(platform, action)
         assert (status, "caller tenant" in error) == (401, True)
 
 
@@ -146,20 +156,20 @@ async def test_a_missing_action_is_400_before_the_selectors(
 async def test_exactly_one_selector_is_needed(
     owner: httpx.AsyncClient, selectors: dict[str, Any], action: str
 ) -> None:
-    status, error = await no(owner, action, **selectors)
+    status, error = await refused_action(owner, action, **selectors)
     assert (status, error.startswith("Exactly one")) == (400, True)
 
 
 @pytest.mark.parametrize("name", [1, True, ["a"], {"a": 1}])
 async def test_a_selector_that_is_not_a_string_is_400(owner: httpx.AsyncClient, name: Any) -> None:
-    assert (await no(owner, "list", agentId=name))[0] == 400
-    assert (await no(owner, "list", templateId=name))[0] == 400
+    assert (await refused_action(owner, "list", agentId=name))[0] == 400
+    assert (await refused_action(owner, "list", templateId=name))[0] == 400
 
 
 async def test_an_unknown_target_is_404_for_every_action_and_caller(
-    server: Desk, owner: httpx.AsyncClient, marco: str
+    server: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
-    other = await server.found("globex")
+    other = await server.create_tenant("globex")
     bob = await member_client(server, owner)
     for action in ("list", "get", *WRITES, "nonsense"):
         names = [
@@ -170,10 +180,10 @@ async def test_an_unknown_target_is_404_for_every_action_and_caller(
             (owner, "a" * 999),
         ]
         for client, name in names:
-            status, error = await no(client, action, agentId=name)
+            status, error = await refused_action(client, action, agentId=name)
             assert (status, error.startswith("Target not found")) == (404, True), (action, name)
-        assert (await no(other, action, templateId="sales"))[0] == 404
-    assert (await no(owner, "list", templateId=marco))[0] == 404
+        assert (await refused_action(other, action, templateId="sales"))[0] == 404
+    assert (await refused_action(owner, "list", templateId=marco))[0] == 404
 
 
 @pytest.mark.parametrize("field", ["action", "agentId", "path", "content"])
@@ -187,7 +197,7 @@ async def test_a_lone_surrogate_is_a_client_error(
 
 
 async def test_a_member_reads_and_a_write_is_403_before_the_action_is_checked(
-    server: Desk, owner: httpx.AsyncClient, marco: str
+    server: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
     bob = await member_client(server, owner)
     targets: list[dict[str, Any]] = [
@@ -196,22 +206,22 @@ async def test_a_member_reads_and_a_write_is_403_before_the_action_is_checked(
         {"defaults": True},
     ]
     for target in targets:
-        await done(bob, "list", **target)
-        await done(bob, "get", path="SOUL.md", **target)
+        await run_action(bob, "list", **target)
+        await run_action(bob, "get", path="SOUL.md", **target)
         for action in WRITES:
-            status, error = await no(bob, action, **target)
+            status, error = await refused_action(bob, action, **target)
             assert (status, "admin or owner" in error) == (403, True)
-            status, error = await no(bob, action, path="../x", content="y", **target)
+            status, error = await refused_action(bob, action, path="../x", content="y", **target)
             assert (status, "admin or owner" in error) == (403, True)
 
 
-async def test_an_admin_writes(server: Desk, owner: httpx.AsyncClient, marco: str) -> None:
-    amy = await member(owner, role="admin", email="amy@example.org")
+async def test_an_admin_writes(server: RestServer, owner: httpx.AsyncClient, marco: str) -> None:
+    amy = await create_member(owner, role="admin", email="amy@example.org")
     admin = await server.key(owner, kind="person", personId=amy["id"])
-    await done(admin, "put", agentId=marco, path="a.md", content="x")
-    await done(admin, "put", templateId="sales", path="a.md", content="y")
-    await done(admin, "put", defaults=True, path="a.md", content="z")
-    assert (await done(owner, "get", agentId=marco, path="a.md"))["sha256"] == sha("x")
+    await run_action(admin, "put", agentId=marco, path="a.md", content="x")
+    await run_action(admin, "put", templateId="sales", path="a.md", content="y")
+    await run_action(admin, "put", defaults=True, path="a.md", content="z")
+    assert (await run_action(owner, "get", agentId=marco, path="a.md"))["sha256"] == sha("x")
 
 
 @pytest.mark.parametrize("action", ["nonsense", "PUT", "Get", "get ", 5, ["get"], {"get": 1}])
@@ -247,7 +257,7 @@ async def test_an_unknown_action_is_400(owner: httpx.AsyncClient, marco: str, ac
 async def test_a_missing_or_non_string_field_is_400(
     owner: httpx.AsyncClient, marco: str, action: str, body: dict[str, Any]
 ) -> None:
-    assert (await no(owner, action, agentId=marco, **body))[0] == 400
+    assert (await refused_action(owner, action, agentId=marco, **body))[0] == 400
 
 
 UNSAFE = ["/a", "../a", "a/../b", "a//b", "./a", "a/.", "a/", "a\\b", "a\x00b", "..", "x" * 2000]
@@ -259,7 +269,7 @@ async def test_an_unsafe_path_is_400_everywhere(
     owner: httpx.AsyncClient, marco: str, path: str, target: dict[str, Any]
 ) -> None:
     for action in ("get", "put", "delete"):
-        assert (await no(owner, action, path=path, content="x", **target))[0] == 400
+        assert (await refused_action(owner, action, path=path, content="x", **target))[0] == 400
 
 
 class Failing:
@@ -273,7 +283,7 @@ class Failing:
 
 
 async def test_an_unexpected_error_returns_only_an_id(
-    server: Desk, owner: httpx.AsyncClient, marco: str
+    server: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
     async def authenticate(headers: Headers) -> Actor:
         token = owner.headers["authorization"].partition(" ")[2]
@@ -281,7 +291,9 @@ async def test_an_unexpected_error_returns_only_an_id(
 
     ports = replace(server.ports, trees=Failing())
     app = create_app(ports, overlay_api.ENDPOINTS, authenticate, metrics=Metrics())
-    answer = await ask(Desk(ports, app).as_(None), "get", agentId=marco, path="SOUL.md")
+    answer = await post_action(
+        RestServer(ports, app).as_(None), "get", agentId=marco, path="SOUL.md"
+    )
     assert_cors_headers(answer)
     assert (answer.status_code, answer.json()["ok"]) == (500, False)
     assert answer.headers["x-request-id"] in answer.json()["error"]

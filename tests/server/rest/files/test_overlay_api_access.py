@@ -7,7 +7,7 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.support.full_app import FILES, Whole, whole
+from tests.support.full_app import FILES, FullApp, open_full_app
 from tests.support.rest_tenant import URL
 
 from carrel.actions.accounts.credentials import authenticate
@@ -18,8 +18,8 @@ LIST = {"action": "list", "defaults": True}
 
 
 @pytest.fixture
-async def server(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
@@ -27,11 +27,11 @@ def token_of(client: httpx.AsyncClient) -> str:
     return client.headers["Authorization"].partition(" ")[2]
 
 
-async def actor_of(server: Whole, client: httpx.AsyncClient) -> Actor:
+async def actor_of(server: FullApp, client: httpx.AsyncClient) -> Actor:
     return await authenticate(server.ports, token_of(client))
 
 
-async def statuses(server: Whole, headers: dict[str, str]) -> set[int]:
+async def statuses(server: FullApp, headers: dict[str, str]) -> set[int]:
     """The statuses of several endpoints for a request with these headers."""
     anonymous = server.as_(None)
     return {
@@ -46,7 +46,7 @@ async def statuses(server: Whole, headers: dict[str, str]) -> set[int]:
     }
 
 
-async def test_x_api_key_works_only_with_its_own_tenant_id(server: Whole) -> None:
+async def test_x_api_key_works_only_with_its_own_tenant_id(server: FullApp) -> None:
     owner, other = await server.owner(), await server.owner("globex")
     machine = await server.key(owner)
     key, mine = token_of(machine), (await actor_of(server, owner)).tenant
@@ -61,7 +61,7 @@ async def test_x_api_key_works_only_with_its_own_tenant_id(server: Whole) -> Non
 
 
 async def test_a_bearer_service_key_with_another_tenant_id_is_401(
-    server: Whole,
+    server: FullApp,
 ) -> None:
     owner, other = await server.owner(), await server.owner("globex")
     machine, other_key = await server.key(owner), await server.key(other)
@@ -76,7 +76,7 @@ async def test_a_bearer_service_key_with_another_tenant_id_is_401(
     assert await statuses(server, {**bearer, **service_headers}) == {401}
 
 
-async def test_keys_of_people_and_agents_are_refused_as_x_api_key(server: Whole) -> None:
+async def test_keys_of_people_and_agents_are_refused_as_x_api_key(server: FullApp) -> None:
     owner = await server.owner()
     created = await owner.post("/v1/agents", json={"slug": "marco", "name": "Marco"})
     body = {"name": "own", "kind": "agent", "agentId": created.json()["id"]}
@@ -87,7 +87,7 @@ async def test_keys_of_people_and_agents_are_refused_as_x_api_key(server: Whole)
         assert answer.status_code == 200
 
 
-async def test_an_x_api_key_bound_to_an_agent_stays_bound(server: Whole) -> None:
+async def test_an_x_api_key_bound_to_an_agent_stays_bound(server: FullApp) -> None:
     owner = await server.owner()
     for slug in ("marco", "polo"):
         await owner.post("/v1/agents", json={"slug": slug, "name": slug})
@@ -100,7 +100,7 @@ async def test_an_x_api_key_bound_to_an_agent_stays_bound(server: Whole) -> None
         assert answer.status_code == status
 
 
-async def test_the_word_bearer_is_optional(server: Whole) -> None:
+async def test_the_word_bearer_is_optional(server: FullApp) -> None:
     token = token_of(await server.owner())
     for good in (token, f"Bearer {token}", f"bearer {token}", f"Bearer   {token} "):
         assert await statuses(server, {"Authorization": good}) == {200}, good
@@ -116,7 +116,7 @@ async def test_the_word_bearer_is_optional(server: Whole) -> None:
         assert await statuses(server, {"Authorization": bad}) == {401}, bad
 
 
-async def test_x_api_key_is_tried_when_the_authorization_fails(server: Whole) -> None:
+async def test_x_api_key_is_tried_when_the_authorization_fails(server: FullApp) -> None:
     owner = await server.owner()
     service_headers = {"x-api-key": token_of(await server.key(owner)), "x-tenant-id": "acme"}
     assert await statuses(server, {"Authorization": "Bearer expired", **service_headers}) == {200}
@@ -134,7 +134,7 @@ async def test_x_api_key_is_tried_when_the_authorization_fails(server: Whole) ->
     assert created.status_code == 201
 
 
-async def test_a_revoked_x_api_key_is_refused_at_once(server: Whole) -> None:
+async def test_a_revoked_x_api_key_is_refused_at_once(server: FullApp) -> None:
     owner = await server.owner()
     created = (await owner.post("/v1/keys", json={"name": "a", "kind": "service"})).json()
     service_headers = {"x-api-key": created["key"], "x-tenant-id": "acme"}

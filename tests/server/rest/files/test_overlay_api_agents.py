@@ -8,8 +8,16 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.rest_client import Desk
-from tests.support.rest_tenant import IDENTITY, URL, ask, done, no, rows, stage
+from tests.support.rest_client import RestServer
+from tests.support.rest_tenant import (
+    IDENTITY,
+    URL,
+    create_overlay_agent,
+    files_by_path,
+    post_action,
+    refused_action,
+    run_action,
+)
 
 from carrel.actions.accounts import credentials
 from carrel.actions.files import files
@@ -21,17 +29,19 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 async def marco(owner: httpx.AsyncClient) -> str:
-    return await stage(owner)
+    return await create_overlay_agent(owner)
 
 
 async def read_raw(client: httpx.AsyncClient, agent: str, path: str) -> Any:
-    return (await done(client, "get", agentId=agent, path=path, raw=True))["content"]
+    return (await run_action(client, "get", agentId=agent, path=path, raw=True))["content"]
 
 
 async def update_field(
     client: httpx.AsyncClient, agent: str, field: str, value: str
 ) -> tuple[int, Any]:
-    answer = await ask(client, "update-identity-field", agentId=agent, field=field, value=value)
+    answer = await post_action(
+        client, "update-identity-field", agentId=agent, field=field, value=value
+    )
     return answer.status_code, answer.json()
 
 
@@ -40,11 +50,11 @@ async def test_updating_a_field_of_an_inherited_file_overrides_only_that_field(
 ) -> None:
     assert await update_field(owner, marco, "vibe", "brisk") == (200, {"ok": True})
     assert await read_raw(owner, marco, "IDENTITY.md") == IDENTITY.replace("calm", "brisk")
-    assert (await rows(owner, agentId=marco))["IDENTITY.md"]["overridden"] is True
+    assert (await files_by_path(owner, agentId=marco))["IDENTITY.md"]["overridden"] is True
     assert await update_field(owner, marco, "emoji", "🧙‍♂️") == (200, {"ok": True})
     text = IDENTITY.replace("calm", "brisk").replace(":** x", ":** 🧙‍♂️")
     assert await read_raw(owner, marco, "IDENTITY.md") == text
-    rendered = await done(owner, "get", agentId=marco, path="IDENTITY.md")
+    rendered = await run_action(owner, "get", agentId=marco, path="IDENTITY.md")
     assert "- **Name:** Marco\n" in rendered["content"]
 
 
@@ -52,7 +62,7 @@ async def test_updating_a_field_to_its_current_value_creates_no_override(
     owner: httpx.AsyncClient, marco: str
 ) -> None:
     assert (await update_field(owner, marco, "vibe", " calm\n"))[0] == 200
-    assert (await rows(owner, agentId=marco))["IDENTITY.md"]["overridden"] is False
+    assert (await files_by_path(owner, agentId=marco))["IDENTITY.md"]["overridden"] is False
 
 
 @pytest.mark.parametrize(
@@ -77,8 +87,8 @@ async def test_other_fields_and_other_targets_are_400(owner: httpx.AsyncClient, 
     body = {"field": "vibe", "value": "x"}
     targets: list[dict[str, Any]] = [{"templateId": "sales"}, {"defaults": True}]
     for target in targets:
-        assert (await no(owner, "update-identity-field", **target, **body))[0] == 400
-        assert (await no(owner, "regenerate-map", **target))[0] == 400
+        assert (await refused_action(owner, "update-identity-field", **target, **body))[0] == 400
+        assert (await refused_action(owner, "regenerate-map", **target))[0] == 400
 
 
 async def test_a_field_without_a_line_in_the_file_is_422(
@@ -87,7 +97,7 @@ async def test_a_field_without_a_line_in_the_file_is_422(
     status, body = await update_field(owner, marco, "creature", "fox")
     assert (status, body["ok"], "creature" in body["error"]) == (422, False, True)
     fenced = "```\n- **Vibe:** calm\n```\n"
-    await done(owner, "put", agentId=marco, path="IDENTITY.md", content=fenced)
+    await run_action(owner, "put", agentId=marco, path="IDENTITY.md", content=fenced)
     assert (await update_field(owner, marco, "vibe", "x"))[0] == 422
     assert await read_raw(owner, marco, "IDENTITY.md") == fenced
 
@@ -103,48 +113,52 @@ async def test_concurrent_updates_of_different_fields_all_land(
 
 
 async def test_an_agents_key_updates_its_vibe_but_not_its_name(
-    server: Desk, owner: httpx.AsyncClient, marco: str
+    server: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
     await owner.post("/v1/agents", json={"slug": "polo", "name": "Polo", "templateId": "sales"})
     own = await server.key(owner, kind="agent", agentId=marco)
     assert (await update_field(own, marco, "vibe", "brisk"))[0] == 200
     assert (await update_field(own, "marco", "name", "Eve"))[0] == 400
     assert (await update_field(own, "polo", "vibe", "evil"))[0] == 404
-    await done(own, "put", agentId=marco, path="memory/a.md", content="x")
+    await run_action(own, "put", agentId=marco, path="memory/a.md", content="x")
     for path in ("SOUL.md", "GUARDRAILS.md", "USER.md", "AGENTS.md"):
         body = {"path": path, "content": "x", "acceptTemplateUpdate": True}
-        assert (await no(own, "put", agentId=marco, **body))[0] == 403
-        assert (await no(own, "delete", agentId=marco, path=path))[0] == 403
-    assert (await no(own, "regenerate-map", agentId=marco))[0] == 403
-    await done(owner, "regenerate-map", agentId=marco)
-    assert (await no(own, "regenerate-map", agentId=marco))[0] == 403
+        assert (await refused_action(own, "put", agentId=marco, **body))[0] == 403
+        assert (await refused_action(own, "delete", agentId=marco, path=path))[0] == 403
+    assert (await refused_action(own, "regenerate-map", agentId=marco))[0] == 403
+    await run_action(owner, "regenerate-map", agentId=marco)
+    assert (await refused_action(own, "regenerate-map", agentId=marco))[0] == 403
     evil = IDENTITY.replace("{{AGENT_NAME}}", "Eve")
-    assert (await no(own, "put", agentId=marco, path="IDENTITY.md", content=evil))[0] == 403
+    assert (await refused_action(own, "put", agentId=marco, path="IDENTITY.md", content=evil))[
+        0
+    ] == 403
     for action in ("list", "get", "put", "delete", "regenerate-map"):
         for target in ({"agentId": "polo"}, {"templateId": "sales"}, {"defaults": True}):
             body = {"path": "memory/a.md", "content": "x"}
-            assert (await ask(own, action, **target, **body)).status_code == 404
+            assert (await post_action(own, action, **target, **body)).status_code == 404
 
 
 async def test_a_scoped_key_is_limited_to_its_permissions(
-    server: Desk, owner: httpx.AsyncClient, marco: str
+    server: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
     reader = await server.key(owner, scopes=["workspace:read"])
     writer = await server.key(owner, scopes=["workspace:write"])
     neither = await server.key(owner, scopes=["runs:read"])
     plain = await server.key(owner)
     mine = {"agentId": marco, "path": "a.md"}
-    await done(writer, "put", content="x", **mine)
-    assert (await done(reader, "get", **mine))["content"] == "x"
-    assert (await no(writer, "get", **mine))[0] == 403
-    assert (await no(reader, "put", content="y", **mine))[0] == 403
+    await run_action(writer, "put", content="x", **mine)
+    assert (await run_action(reader, "get", **mine))["content"] == "x"
+    assert (await refused_action(writer, "get", **mine))[0] == 403
+    assert (await refused_action(reader, "put", content="y", **mine))[0] == 403
     for action in ("get", "list", "put", "nonsense"):
         for name in (marco, "missing"):
-            assert (await no(neither, action, agentId=name, path="a.md"))[0] == 403
-    await done(plain, "put", content="y", **mine)
-    await done(plain, "get", templateId="sales", path="SOUL.md")
+            assert (await refused_action(neither, action, agentId=name, path="a.md"))[0] == 403
+    await run_action(plain, "put", content="y", **mine)
+    await run_action(plain, "get", templateId="sales", path="SOUL.md")
     for target in ({"templateId": "sales"}, {"defaults": True}):
-        assert (await ask(plain, "put", path="a.md", content="x", **target)).status_code == 403
+        assert (
+            await post_action(plain, "put", path="a.md", content="x", **target)
+        ).status_code == 403
 
 
 MAP = ("<!-- carrel:map -->", "<!-- /carrel:map -->")
@@ -153,8 +167,10 @@ MAP = ("<!-- carrel:map -->", "<!-- /carrel:map -->")
 async def test_the_map_is_written_in_its_block_and_a_second_run_writes_nothing(
     owner: httpx.AsyncClient, marco: str
 ) -> None:
-    await done(owner, "put", agentId=marco, path="memory/lessons.md", content="# What I learnt\n")
-    await done(owner, "regenerate-map", agentId=marco)
+    await run_action(
+        owner, "put", agentId=marco, path="memory/lessons.md", content="# What I learnt\n"
+    )
+    await run_action(owner, "regenerate-map", agentId=marco)
     text = await read_raw(owner, marco, "AGENTS.md")
     assert (text.count(MAP[0]), text.count(MAP[1])) == (1, 1)
     lines = text.splitlines()
@@ -165,23 +181,23 @@ async def test_the_map_is_written_in_its_block_and_a_second_run_writes_nothing(
     history = f"/v1/agents/{marco}/files/AGENTS.md/history"
     before = (await owner.get(history)).json()
     for _ in range(2):
-        await done(owner, "regenerate-map", agentId=marco)
+        await run_action(owner, "regenerate-map", agentId=marco)
     assert (await owner.get(history)).json() == before
-    await done(owner, "put", agentId=marco, path="notes.md", content="Of birds. And bees.")
-    await done(owner, "regenerate-map", agentId=marco)
+    await run_action(owner, "put", agentId=marco, path="notes.md", content="Of birds. And bees.")
+    await run_action(owner, "regenerate-map", agentId=marco)
     assert "- notes.md: Of birds." in (await read_raw(owner, marco, "AGENTS.md")).splitlines()
 
 
 async def test_a_secret_added_later_is_redacted_and_does_not_rewrite_the_map(
     owner: httpx.AsyncClient, marco: str
 ) -> None:
-    await done(owner, "put", agentId=marco, path="a.md", content="# swordfish-of-the-team")
+    await run_action(owner, "put", agentId=marco, path="a.md", content="# swordfish-of-the-team")
     secret = {"value": "swordfish-of-the-team"}
     assert (await owner.put("/v1/secrets/team", json=secret)).status_code in (200, 201, 204)
-    await done(owner, "regenerate-map", agentId=marco)
+    await run_action(owner, "regenerate-map", agentId=marco)
     first = await owner.get(f"/v1/agents/{marco}/files/AGENTS.md?raw=true")
     assert "swordfish" not in first.text
-    await done(owner, "regenerate-map", agentId=marco)
+    await run_action(owner, "regenerate-map", agentId=marco)
     again = await owner.get(f"/v1/agents/{marco}/files/AGENTS.md?raw=true")
     assert again.headers["etag"] == first.headers["etag"]
 
@@ -190,26 +206,28 @@ async def test_text_around_the_map_stays_and_an_inherited_file_is_overridden(
     owner: httpx.AsyncClient, marco: str
 ) -> None:
     theirs = "# Ours\r\n\r\nHello {{AGENT_NAME}}."
-    await done(owner, "put", templateId="sales", path="AGENTS.md", content=theirs)
-    await done(owner, "regenerate-map", agentId=marco)
+    await run_action(owner, "put", templateId="sales", path="AGENTS.md", content=theirs)
+    await run_action(owner, "regenerate-map", agentId=marco)
     first = await read_raw(owner, marco, "AGENTS.md")
     assert first.startswith(theirs)
     assert "\r\n- AGENTS.md: Ours\r\n" in first
     around = f"before\n\n{MAP[0]}\nstale\n{MAP[1]}\n\nafter {{{{AGENT_NAME}}}}"
-    await done(owner, "put", agentId=marco, path="AGENTS.md", content=around)
-    await done(owner, "regenerate-map", agentId=marco)
+    await run_action(owner, "put", agentId=marco, path="AGENTS.md", content=around)
+    await run_action(owner, "regenerate-map", agentId=marco)
     text = await read_raw(owner, marco, "AGENTS.md")
     before, _, rest = text.partition(MAP[0])
     inside, _, after = rest.partition(MAP[1])
     assert (before, after) == ("before\n\n", "\n\nafter {{AGENT_NAME}}")
     assert ("stale" in inside, "SOUL.md" in inside) == (False, True)
-    assert (await done(owner, "get", templateId="sales", path="AGENTS.md"))["content"] == theirs
+    assert (await run_action(owner, "get", templateId="sales", path="AGENTS.md"))[
+        "content"
+    ] == theirs
 
 
 async def test_the_map_lists_the_peers_the_agent_may_delegate_to(
-    server: Desk, owner: httpx.AsyncClient, marco: str
+    server: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
-    other = await server.found("globex")
+    other = await server.create_tenant("globex")
     await other.post("/v1/agents", json={"slug": "ops-eve", "name": "Eve"})
     for slug in ("ops-ann", "ops-ben", "law-cy"):
         await owner.post("/v1/agents", json={"slug": slug, "name": f"*{slug}* <!-- x -->"})
@@ -219,7 +237,7 @@ async def test_the_map_lists_the_peers_the_agent_may_delegate_to(
         assert (
             await owner.patch(f"/v1/agents/{marco}", json={"config": config})
         ).status_code == 200
-        await done(owner, "regenerate-map", agentId=marco)
+        await run_action(owner, "regenerate-map", agentId=marco)
         text = await read_raw(owner, marco, "AGENTS.md")
         lines = text.partition("## Peers")[2].partition(MAP[1])[0].split("\n")
         assert all(line.endswith("\\*") for line in lines if line)
@@ -235,8 +253,8 @@ async def test_the_map_lists_the_peers_the_agent_may_delegate_to(
 
 async def test_hostile_text_stays_one_line_in_the_map(owner: httpx.AsyncClient, marco: str) -> None:
     hostile = f"# {MAP[1]} {{{{HUMAN_EMAIL}}}} <script> | `x` {MAP[0]}\n"
-    await done(owner, "put", agentId=marco, path="{{HUMAN_NAME}} `x`.md", content=hostile)
-    await done(owner, "regenerate-map", agentId=marco)
+    await run_action(owner, "put", agentId=marco, path="{{HUMAN_NAME}} `x`.md", content=hostile)
+    await run_action(owner, "regenerate-map", agentId=marco)
     text = await read_raw(owner, marco, "AGENTS.md")
     assert (text.count(MAP[0]), text.count(MAP[1])) == (1, 1)
     assert "{{" not in text
@@ -244,14 +262,14 @@ async def test_hostile_text_stays_one_line_in_the_map(owner: httpx.AsyncClient, 
 
 
 async def test_a_map_in_a_pinned_or_binary_file_is_refused(
-    server: Desk, owner: httpx.AsyncClient, marco: str
+    server: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
     token = owner.headers["authorization"].partition(" ")[2]
     actor = await credentials.authenticate(server.ports, token)
     stack = await stacks.agent_stack(server.ports, actor, marco)
     await files.put(server.ports, stack, AGENTS_PATH, b"\xff\x00", actor)
-    assert (await no(owner, "regenerate-map", agentId=marco))[0] == 409
-    await done(owner, "delete", agentId=marco, path="AGENTS.md")
+    assert (await refused_action(owner, "regenerate-map", agentId=marco))[0] == 409
+    await run_action(owner, "delete", agentId=marco, path="AGENTS.md")
     classes = {"classes": [{"pattern": "AGENTS.md", "class": "pinned"}]}
     assert (await owner.put("/v1/policy", json=classes)).status_code == 200
-    assert (await no(owner, "regenerate-map", agentId=marco))[0] == 403
+    assert (await refused_action(owner, "regenerate-map", agentId=marco))[0] == 403

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.rest_client import Desk
+from tests.support.rest_client import RestServer
 
 pytestmark = pytest.mark.anyio
 AGENT, SALES, DEFAULTS = "/v1/agents/marco", "/v1/templates/sales", "/v1/defaults"
@@ -112,7 +112,7 @@ async def test_an_update_is_reviewed_accepted_and_rolled_back(
 
 
 async def test_a_bulk_accept_reports_every_agent(
-    server: Desk, owner: httpx.AsyncClient, marco: dict[str, str]
+    server: RestServer, owner: httpx.AsyncClient, marco: dict[str, str]
 ) -> None:
     polo = {"slug": "polo", "name": "Polo", "templateId": "sales"}
     await owner.post("/v1/agents", json=polo)
@@ -129,12 +129,12 @@ async def test_a_bulk_accept_reports_every_agent(
 
 
 async def test_an_agent_is_paired_only_with_a_person_of_its_tenant(
-    server: Desk, owner: httpx.AsyncClient, marco: dict[str, str]
+    server: RestServer, owner: httpx.AsyncClient, marco: dict[str, str]
 ) -> None:
     await write(owner, f"{DEFAULTS}/files/USER.md", "for {{HUMAN_NAME}}")
     bob = {"name": "Bob", "email": "bob@example.org", "role": "member"}
     mine = (await owner.post("/v1/people", json=bob)).json()["id"]
-    other = await server.found("globex")
+    other = await server.create_tenant("globex")
     theirs = (await other.post("/v1/people", json=bob)).json()["id"]
     assert (await owner.patch(AGENT, json={"humanPairId": theirs})).status_code == 404
     paired = await owner.patch(AGENT, json={"humanPairId": mine})

@@ -10,7 +10,7 @@ from typing import Final
 
 import httpx
 import pytest
-from tests.support.full_app import Whole, whole
+from tests.support.full_app import FullApp, open_full_app
 from tests.support.stores import DATABASE
 
 pytestmark = pytest.mark.anyio
@@ -33,7 +33,7 @@ READS: Final[dict[str, Read]] = {
 async def clients(tmp_path: File) -> AsyncIterator[tuple[httpx.AsyncClient, httpx.AsyncClient]]:
     """Owners of one tenant in two stores, of which the second was copied from the first."""
     first, second = tmp_path / "first", tmp_path / "second"
-    async with whole(first) as app:
+    async with open_full_app(first) as app:
         owner = await app.owner()
         await owner.post("/v1/templates", json={"slug": "sales", "name": "Sales"})
         agent = {"slug": "marco", "name": "Marco", "templateId": "sales"}
@@ -41,8 +41,9 @@ async def clients(tmp_path: File) -> AsyncIterator[tuple[httpx.AsyncClient, http
     second.mkdir()
     shutil.copy(first / DATABASE, second / DATABASE)
     async with AsyncExitStack() as stack:
-        apps: list[Whole] = [
-            await stack.enter_async_context(whole(directory)) for directory in (first, second)
+        apps: list[FullApp] = [
+            await stack.enter_async_context(open_full_app(directory))
+            for directory in (first, second)
         ]
         token = owner.headers["Authorization"].partition(" ")[2]
         yield apps[0].as_(token), apps[1].as_(token)

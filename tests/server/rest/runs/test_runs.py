@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from tests.support.full_app import FILES, Whole, whole
-from tests.support.sse_client import listening
+from tests.support.full_app import FILES, FullApp, open_full_app
+from tests.support.sse_client import open_stream
 
 from carrel import defaults
 from carrel.core.access import Permission
@@ -22,13 +22,13 @@ RUNS = "/v1/runs"
 
 
 @pytest.fixture
-async def server(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def ada(server: Whole) -> httpx.AsyncClient:
+async def ada(server: FullApp) -> httpx.AsyncClient:
     return await server.owner()
 
 
@@ -176,19 +176,19 @@ async def test_a_write_in_a_run_is_in_its_log_and_seen_by_the_next_run_only(
 async def test_the_log_of_an_ended_run_is_streamed_to_its_end(ada: httpx.AsyncClient) -> None:
     run = await start(ada, workflowId="conformance-noop")
     path = f"{RUNS}/{run}/events?streamMode=updates"
-    async with listening(ada, path) as stream:
+    async with open_stream(ada, path) as stream:
         assert stream.headers["content-type"] == "text/event-stream"
         events = await stream.rest()
     assert [event.type for event in events] == ["run.started", "run.completed"]
     for event in events:
-        assert set(event.told) == {
+        assert set(event.payload) == {
             *("eventId", "runId", "type"),
             *("payload", "timestamp", "sequence"),
         }
-        assert event.told["type"] == event.type
-    async with listening(ada, path, events[0].id) as stream:
+        assert event.payload["type"] == event.type
+    async with open_stream(ada, path, events[0].id) as stream:
         assert await stream.rest() == events[1:]
-    async with listening(ada, path, events[1].id) as stream:
+    async with open_stream(ada, path, events[1].id) as stream:
         assert await stream.rest() == []
 
 
@@ -229,7 +229,7 @@ async def test_a_run_with_a_deleted_snapshot_has_no_files(
     assert (await ada.patch(f"{RUNS}/{run}", json={"status": "completed"})).status_code == 409
 
 
-async def test_an_agent_s_run_names_the_agent(server: Whole, ada: httpx.AsyncClient) -> None:
+async def test_an_agent_s_run_names_the_agent(server: FullApp, ada: httpx.AsyncClient) -> None:
     created = (await ada.post("/v1/agents", json={"slug": "marco", "name": "Marco"})).json()
     await ada.put("/v1/agents/marco/files/SOUL.md", json={"content": "kind"})
     run = await start(ada, agentId="marco")
@@ -287,7 +287,7 @@ BELOW = ("", "/files", "/files/a.md", "/diff", "/diff?path=a.md", "/events")
 
 
 async def test_a_run_of_another_tenant_or_workspace_is_404(
-    server: Whole, ada: httpx.AsyncClient
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
     await put(ada, "a.md", "canary")
     run = await start(ada)
@@ -306,7 +306,7 @@ async def test_a_run_of_another_tenant_or_workspace_is_404(
 
 
 async def test_every_run_endpoint_needs_its_permission(
-    server: Whole, ada: httpx.AsyncClient
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
     await put(ada, "a.md", "x")
     run = await start(ada)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import httpx
 import pytest
-from tests.support.rest_client import Desk, desk
+from tests.support.rest_client import RestServer, open_rest_server
 
 from carrel.core.store.record import RecordType
 
@@ -106,7 +106,7 @@ async def test_an_invalid_record_is_400_with_a_fixed_message(
 
 @pytest.mark.parametrize(("url", "word", "prefix"), KINDS)
 async def test_an_unsupported_method_is_405_with_the_allowed_methods(
-    server: Desk, owner: httpx.AsyncClient, url: str, word: str, prefix: str
+    server: RestServer, owner: httpx.AsyncClient, url: str, word: str, prefix: str
 ) -> None:
     response = await owner.put(url, json={})
     assert (response.status_code, response.json()) == (
@@ -127,11 +127,11 @@ async def test_an_unsupported_method_is_405_with_the_allowed_methods(
 
 @pytest.mark.parametrize(("url", "word", "prefix"), KINDS)
 async def test_records_belong_to_one_tenant_and_writing_needs_admin(
-    server: Desk, owner: httpx.AsyncClient, url: str, word: str, prefix: str
+    server: RestServer, owner: httpx.AsyncClient, url: str, word: str, prefix: str
 ) -> None:
     record = await create_record(owner, url)
     record_url = f"{url}/{record[f'{word}Id']}"
-    other_owner = await server.found("globex")
+    other_owner = await server.create_tenant("globex")
     for answer in (
         await other_owner.get(record_url),
         await other_owner.patch(record_url, json={"name": "mine"}),
@@ -170,7 +170,7 @@ async def test_the_specified_examples_are_accepted(owner: httpx.AsyncClient) -> 
 
 
 async def test_secrets_are_masked_and_a_mask_leaves_them_unchanged(
-    server: Desk, owner: httpx.AsyncClient
+    server: RestServer, owner: httpx.AsyncClient
 ) -> None:
     config = {
         "envVars": {"TOKEN": CANARY, "OTHER": f"{CANARY}-2"},
@@ -243,16 +243,16 @@ async def test_a_request_with_an_idempotency_key_runs_once(
 
 
 @pytest.fixture
-async def forgetful(tmp_path: File) -> AsyncIterator[Desk]:
-    async with desk(tmp_path, forgetful=True) as opened:
+async def forgetful(tmp_path: File) -> AsyncIterator[RestServer]:
+    async with open_rest_server(tmp_path, forgetful=True) as opened:
         yield opened
 
 
 @pytest.mark.parametrize(("url", "word", "prefix"), KINDS)
 async def test_a_lost_response_is_rebuilt(
-    forgetful: Desk, url: str, word: str, prefix: str
+    forgetful: RestServer, url: str, word: str, prefix: str
 ) -> None:
-    owner = await forgetful.found()
+    owner = await forgetful.create_tenant()
     once = {"Idempotency-Key": "k1"}
     first, again = [await owner.post(url, json={"name": "x"}, headers=once) for _ in range(2)]
     assert (again.status_code, again.json()) == (201, first.json())
@@ -274,7 +274,7 @@ async def test_concurrent_patches_of_one_record_all_succeed(owner: httpx.AsyncCl
 
 
 async def test_the_files_of_a_workspace_are_404_after_its_record_is_deleted(
-    server: Desk, owner: httpx.AsyncClient
+    server: RestServer, owner: httpx.AsyncClient
 ) -> None:
     created = await create_record(owner, WORKSPACES)
     id = created["workspaceId"]
@@ -283,7 +283,7 @@ async def test_the_files_of_a_workspace_are_404_after_its_record_is_deleted(
     assert (await owner.put(f"{files}/b/c.md", json={"content": "c"})).status_code == 200
     bound = await server.key(owner, workspace=id)
     assert (await bound.get("/v1/host/workspace/files/a.md")).json()["content"] == "a"
-    other_owner = await server.found("globex")
+    other_owner = await server.create_tenant("globex")
     assert (await other_owner.get(f"{files}/a.md")).status_code == 404
     assert (await other_owner.put(f"{files}/a.md", json={"content": "x"})).status_code == 404
     assert (await owner.delete(f"{WORKSPACES}/{id}")).status_code == 200

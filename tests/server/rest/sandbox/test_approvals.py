@@ -9,10 +9,18 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import Whole, whole
-from tests.support.shell_commands import HERE, SANDBOX, SHARED, Shell, kept, sandbox, standing_in
-from tests.support.stores import travel
-from tests.support.tenant_fixture import running
+from tests.support.full_app import FullApp, open_full_app
+from tests.support.shell_commands import (
+    SANDBOX,
+    SANDBOX_CONFIG,
+    SHARED,
+    Shell,
+    replace_bash_tool,
+    store_record,
+    store_sandbox,
+)
+from tests.support.stores import advance_clock
+from tests.support.tenant_fixture import run_approval_workers
 
 from carrel.actions.accounts.credentials import authenticate
 from carrel.core.access import Permission
@@ -31,26 +39,28 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def server(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
 def shell(monkeypatch: pytest.MonkeyPatch) -> Shell:
-    return standing_in(monkeypatch)
+    return replace_bash_tool(monkeypatch)
 
 
 @pytest.fixture
-async def ada(server: Whole, shell: Shell) -> httpx.AsyncClient:
+async def ada(server: FullApp, shell: Shell) -> httpx.AsyncClient:
     owner = await server.owner()
-    await sandbox(server.ports, await tenant_of(server, owner))
-    created = await owner.post("/v1/agents", json={"slug": "kate", "name": "Kate", "config": HERE})
+    await store_sandbox(server.ports, await tenant_of(server, owner))
+    created = await owner.post(
+        "/v1/agents", json={"slug": "kate", "name": "Kate", "config": SANDBOX_CONFIG}
+    )
     assert created.status_code == 201, created.text
     return owner
 
 
-async def tenant_of(server: Whole, client: httpx.AsyncClient) -> str:
+async def tenant_of(server: FullApp, client: httpx.AsyncClient) -> str:
     token = client.headers["Authorization"].partition(" ")[2]
     return (await authenticate(server.ports, token)).tenant
 
@@ -70,9 +80,9 @@ async def answer_approval(
 
 
 async def test_a_call_that_needs_approval_is_202_and_a_get_waits_for_its_result(
-    server: Whole, ada: httpx.AsyncClient
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
-    async with running(server.ports):
+    async with run_approval_workers(server.ports):
         approval = await request_approval(ada, callId="call_1")
         assert (approval["status"], approval["tool"], approval["input"]) == (
             "requested",
@@ -98,7 +108,7 @@ async def test_a_call_that_needs_approval_is_202_and_a_get_waits_for_its_result(
 
 
 async def test_a_repeated_answer_is_200_a_different_409_a_late_410_an_unknown_404(
-    server: Whole, ada: httpx.AsyncClient, shell: Shell
+    server: FullApp, ada: httpx.AsyncClient, shell: Shell
 ) -> None:
     denied, late = await request_approval(ada), await request_approval(ada)
     first = await answer_approval(ada, denied["id"], False, reason="not today")
@@ -111,18 +121,18 @@ async def test_a_repeated_answer_is_200_a_different_409_a_late_410_an_unknown_40
     assert (again.status_code, again.json()) == (200, first.json())
     other = await answer_approval(ada, denied["id"], True)
     assert (other.status_code, other.json()["error"]) == (409, "conflict")
-    travel(server.ports, DAY_MS)
+    advance_clock(server.ports, DAY_MS)
     gone = await answer_approval(ada, late["id"], True)
     assert (gone.status_code, gone.json()["error"]) == (410, "expired")
     assert (await answer_approval(ada, "apr_" + "0" * 24, True)).status_code == 404
     assert (await answer_approval(ada, "..", True)).status_code == 404
-    async with running(server.ports):
+    async with run_approval_workers(server.ports):
         pass
     assert shell.ran == []
 
 
 async def test_approvals_are_listed_by_status_and_agent(
-    server: Whole, ada: httpx.AsyncClient
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
     requested = [await request_approval(ada) for _ in range(3)]
     await answer_approval(ada, requested[0]["id"], False)
@@ -144,7 +154,7 @@ async def test_approvals_are_listed_by_status_and_agent(
 
 
 async def test_an_agent_requests_and_reads_approvals_but_never_answers(
-    server: Whole, ada: httpx.AsyncClient
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
     agent = (await ada.get("/v1/agents/kate")).json()["id"]
     created = await ada.post("/v1/keys", json={"name": "kate", "kind": "agent", "agentId": agent})
@@ -167,7 +177,7 @@ async def test_an_agent_requests_and_reads_approvals_but_never_answers(
     [b"{}", b'{"approved": "yes"}', b'{"approved": 1}', b'{"approved": true, "x": 1}', b"["],
 )
 async def test_a_malformed_answer_is_400(
-    server: Whole, ada: httpx.AsyncClient, body: bytes
+    server: FullApp, ada: httpx.AsyncClient, body: bytes
 ) -> None:
     approval = await request_approval(ada)
     head = {"Content-Type": "application/json"}
@@ -175,7 +185,7 @@ async def test_a_malformed_answer_is_400(
     assert answer.status_code == 400
 
 
-async def test_strings_that_are_not_text_are_400(server: Whole, ada: httpx.AsyncClient) -> None:
+async def test_strings_that_are_not_text_are_400(server: FullApp, ada: httpx.AsyncClient) -> None:
     head = {"Content-Type": "application/json"}
     for body in (
         b'{"arguments": {"command": "\\ud800"}}',
@@ -190,7 +200,7 @@ async def test_strings_that_are_not_text_are_400(server: Whole, ada: httpx.Async
 
 
 async def test_the_tool_list_follows_the_config_and_survives_deleted_records(
-    server: Whole, ada: httpx.AsyncClient
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
     tenant_id = await tenant_of(server, ada)
 
@@ -203,16 +213,16 @@ async def test_the_tool_list_follows_the_config_and_survives_deleted_records(
         assert answer.status_code == 200, answer.text
 
     assert list((await list_tools())["bash"]) == ["command"]
-    await kept(server.ports, tenant_id, RecordType.WORKSPACE, SHARED, {})
+    await store_record(server.ports, tenant_id, RecordType.WORKSPACE, SHARED, {})
     attachment = {"name": "a", "workspaceId": SHARED}
-    await set_config(**HERE, workspaces=[attachment, {**attachment, "name": "b"}])
+    await set_config(**SANDBOX_CONFIG, workspaces=[attachment, {**attachment, "name": "b"}])
     assert list((await list_tools())["bash"]) == ["command", "workspace"]
     assert "async_status" not in await list_tools()
-    await sandbox(server.ports, tenant_id, "bypass", persistent=True)
+    await store_sandbox(server.ports, tenant_id, "bypass", persistent=True)
     assert "async_status" in await list_tools()
     reply = await ada.post(f"{TOOLS}/async_status", json={"arguments": {"command": "x"}})
     assert reply.json()["content"] == "ran x"
-    await sandbox(server.ports, tenant_id, None)
+    await store_sandbox(server.ports, tenant_id, None)
     assert "bash" in await list_tools()
     assert "async_status" not in await list_tools()
     broken = await ada.post(f"{TOOLS}/bash", json=RUN)
@@ -223,5 +233,5 @@ async def test_the_tool_list_follows_the_config_and_survives_deleted_records(
     await set_config(workspaces=[attachment])
     assert "bash" not in await list_tools()
     assert (await ada.post(f"{TOOLS}/bash", json=RUN)).status_code == 404
-    await set_config(**HERE, allowedTools=["recall"])
+    await set_config(**SANDBOX_CONFIG, allowedTools=["recall"])
     assert list(await list_tools()) == ["recall"]
