@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import replace
-from pathlib import Path as File
-from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from tests.support.stores import advance_clock, open_ports
+from tests.support.items import actor_of_agent, create_agent, read_items
+from tests.support.stores import advance_clock
 from tests.support.tenants import add_person, create_tenant, race, start_after_yields
 
 from carrel.actions import items
-from carrel.actions.accounts import credentials, keys, secrets
-from carrel.actions.accounts.keys import KeySpec
+from carrel.actions.accounts import secrets
 from carrel.actions.agents import agents
-from carrel.actions.agents.agents import NewAgent
-from carrel.actions.events import streams
 from carrel.actions.items import ItemWriteOptions, condition_for_version
 from carrel.actions.policy import policies
 from carrel.actions.policy.policies import LimitsModel, PolicyModel
-from carrel.actions.runs import runs
 from carrel.core import policy
-from carrel.core.access import Actor, CredentialKind
 from carrel.core.errors import (
     Busy,
     Conflict,
@@ -36,32 +26,12 @@ from carrel.core.errors import (
     WorkspaceConflict,
     WorkspaceTooLarge,
 )
-from carrel.core.identifiers import ScopeKind
 from carrel.core.items import person_items_scope
 from carrel.core.policy import Limits
-from carrel.core.store.event import WORKSPACE_UPDATED, EventFilter
-from carrel.core.store.record import Record
+from carrel.core.store.event import EventFilter
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
-
-
-async def create_agent(ports: Ports, author: Actor, slug: str, /, **fields: object) -> Record:
-    new = replace(NewAgent(slug, slug), **fields)  # type: ignore[arg-type]
-    return await agents.create(ports, author, new)
-
-
-async def actor_of_agent(ports: Ports, owner: Actor, agent: Record) -> Actor:
-    """The actor of an agent's own key."""
-    issued = await keys.create(ports, owner, KeySpec("own", CredentialKind.AGENT, agent=agent.id))
-    return await credentials.authenticate(ports, issued.token)
-
-
-async def read_items(ports: Ports, actor: Actor, agent: str) -> dict[str, str]:
-    rows = (await items.list_items(ports, actor, agent)).items
-    return {
-        row.item.key: (await items.get(ports, actor, agent, row.item.key)).value for row in rows
-    }
 
 
 @pytest.mark.parametrize("version", [None, 0, 1])
@@ -299,99 +269,6 @@ async def test_a_writer_that_always_loses_the_race_gets_busy(ports: Ports) -> No
     racing = replace(ports, trees=RacingTrees())  # type: ignore[arg-type]
     with pytest.raises(Busy, match="'k'"):
         await items.put(racing, owner, "cook", "k", "mine")
-
-
-PEOPLE = ("ada", "bob", "eve")
-AGENT_OWNERS = st.lists(st.tuples(st.sampled_from(PEOPLE), st.booleans()), min_size=2, max_size=6)
-
-
-@given(AGENT_OWNERS)
-@settings(max_examples=25, deadline=None)
-def test_an_item_is_visible_only_to_agents_that_share_it(
-    agent_owners: Sequence[tuple[str, bool]],
-) -> None:
-    async def run() -> None:
-        with TemporaryDirectory() as directory:
-            async with open_ports(File(directory)) as ports:
-                await _check_visibility(ports, agent_owners)
-
-    asyncio.run(run())
-
-
-async def _check_visibility(ports: Ports, agent_owners: Sequence[tuple[str, bool]]) -> None:
-    """Each agent, shared or private, writes an item that only agents of its scope may read."""
-    _, owner = await create_tenant(ports)
-    person_ids = {name: (await add_person(ports, owner, name))[0].id for name in PEOPLE}
-    created: list[tuple[Record, Actor, str]] = []
-    for n, (person, shared) in enumerate(agent_owners):
-        agent = await create_agent(
-            ports, owner, f"a{n}", owner=person_ids[person], is_shared=shared
-        )
-        item_scope = agent.id if shared else person
-        created.append((agent, await actor_of_agent(ports, owner, agent), item_scope))
-    for agent, actor, _ in created:
-        await items.put(ports, actor, agent.id, f"of {agent.id}", f"canary {agent.id}")
-    for agent, actor, item_scope in created:
-        visible = await read_items(ports, actor, agent.id)
-        sharing = [other.id for other, _, other_scope in created if other_scope == item_scope]
-        assert visible == {f"of {agent_id}": f"canary {agent_id}" for agent_id in sharing}
-        for other, _, other_scope in created:
-            if other_scope != item_scope:
-                with pytest.raises(NotFound):
-                    await items.get(ports, actor, agent.id, f"of {other.id}")
-                with pytest.raises(NotFound):
-                    await items.delete(ports, actor, agent.id, f"of {other.id}")
-            if other.id != agent.id:
-                with pytest.raises(NotFound):
-                    await items.list_items(ports, actor, other.id)
-
-
-async def test_a_persons_item_keys_are_in_no_other_persons_event_stream(anywhere: Ports) -> None:
-    ports = anywhere
-    _, owner = await create_tenant(ports)
-    ann, as_ann = await add_person(ports, owner, "ann")
-    _, as_bob = await add_person(ports, owner, "bob")
-    await create_agent(ports, owner, "cook", owner=ann.id)
-    await create_agent(ports, owner, "front", is_shared=True)
-    await items.put(ports, as_ann, "cook", "diagnosis", "x")
-    await items.put(ports, as_ann, "front", "for-all", "x")
-
-    async def item_scopes(actor: Actor) -> set[str]:
-        types = frozenset({WORKSPACE_UPDATED})
-        _, batches = await streams.listen_to_tenant(ports, actor, types, streams.FROM_START)
-        async with aclosing(batches):
-            scopes = [event.scope for event in await anext(batches) if event.scope]
-        return {scope.name for scope in scopes if scope.kind is ScopeKind.ITEMS}
-
-    mine = {person_items_scope(owner.tenant, ann.id).name}
-    public = await item_scopes(as_bob)
-    assert public and not public & mine
-    assert await item_scopes(owner) == await item_scopes(as_ann) == public | mine
-
-
-async def test_a_persons_item_keys_are_in_no_other_persons_run_log(anywhere: Ports) -> None:
-    ports = anywhere
-    _, owner = await create_tenant(ports)
-    ann, as_ann = await add_person(ports, owner, "ann")
-    _, as_bob = await add_person(ports, owner, "bob")
-    cook = await create_agent(ports, owner, "cook", owner=ann.id)
-    run = await runs.start(ports, as_ann, runs.RunRequest("w", agent=cook.id))
-    await items.put(ports, as_ann, "cook", "diagnosis", "x", ItemWriteOptions(run=run.id))
-
-    async def event_types(actor: Actor) -> list[tuple[str, ...]]:
-        page, _, complete = await streams.read_run_page(ports, actor, run, streams.FROM_START)
-        _, batches = await streams.listen_to_run(ports, actor, run)
-        async with aclosing(batches):
-            batch = await anext(batches)
-        assert complete
-        return [tuple(event.type for event in events) for events in (page, batch)]
-
-    assert (
-        await event_types(as_ann)
-        == await event_types(owner)
-        == [("run.started", WORKSPACE_UPDATED)] * 2
-    )
-    assert await event_types(as_bob) == [("run.started",)] * 2
 
 
 async def test_concurrent_writes_without_a_version_all_succeed(anywhere: Ports) -> None:

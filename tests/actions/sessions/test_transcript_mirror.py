@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
+from tests.support.flaky_mirror import FlakyMirror
 from tests.support.stores import advance_clock, open_ports
 from tests.support.tenants import create_tenant
 
@@ -29,7 +30,7 @@ from carrel.adapters.filesystem.transcript_directory import CLAIM_FILE, Director
 from carrel.adapters.sqlite.leader_lock import FileLeaderLock
 from carrel.core.access import Actor
 from carrel.core.errors import ValidationError
-from carrel.core.sessions import Session, encode_entries, parse_transcript
+from carrel.core.sessions import encode_entries, parse_transcript
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
@@ -292,21 +293,6 @@ async def test_an_append_after_another_processs_append_is_refused(
 
     assert list(read_files(tmp_path).values()) == [await export(ports, owner, IDS[0])]
     assert await first.count_entries("kate", session, "kate") == 1
-
-
-class FlakyMirror(DirectoryTranscriptMirror):
-    """A mirror on a disk that fills up after half a line."""
-
-    failures_left = 0
-
-    def _add(self, folder: str, session: Session, after: int, lines: bytes, count: int) -> None:
-        if self.failures_left:
-            self.failures_left -= 1
-            file = self._resolve_directory(folder) / f"{session.id}.jsonl"
-            with file.open("ab") as opened:
-                opened.write(lines[: len(lines) // 2])
-            raise OSError("no space left")
-        super()._add(folder, session, after, lines, count)
 
 
 async def test_a_failed_append_is_retried(ports: Ports, tmp_path: File) -> None:
