@@ -53,3 +53,15 @@ async def test_other_refusals_are_not_retried() -> None:
     with pytest.raises(Conflict):
         await counter.run("done")
     assert counter.calls == 1
+
+
+async def test_a_nested_action_is_not_attempted_again_by_its_caller() -> None:
+    inner = Counter()
+
+    @retry_on_conflict()
+    async def run_outer() -> None:
+        await inner.run_thrice()
+
+    with pytest.raises(Busy, match="attempt 3$"):
+        await run_outer()
+    assert inner.calls == 3

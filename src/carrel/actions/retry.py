@@ -20,7 +20,8 @@ def retry_on_conflict(
     """Decorate an action to run again while it raises Busy.
 
     The action reads, decides and commits; it raises Busy if an expectation of its commit failed,
-    and then reads and decides again. The last attempt's Busy is raised.
+    and then reads and decides again. The last attempt's Busy is raised; a decorated caller of the
+    action does not repeat it.
     """
 
     def decorate(
@@ -31,9 +32,14 @@ def retry_on_conflict(
             for _ in range(attempts - 1):
                 try:
                     return await action(*args, **kwargs)
-                except Busy:
-                    continue
-            return await action(*args, **kwargs)
+                except Busy as busy:
+                    if busy.is_retried:
+                        raise
+            try:
+                return await action(*args, **kwargs)
+            except Busy as busy:
+                busy.is_retried = True
+                raise
 
         return run
 

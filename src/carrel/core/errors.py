@@ -81,6 +81,8 @@ class Busy(Refusal):
     """Concurrent changes kept conflicting; nothing was changed and a retry is safe."""
 
     code = "busy"
+    is_retried = False
+    """Whether the action was attempted often enough, so that no caller repeats it."""
 
 
 class IdempotencyKeyMismatch(Refusal):
