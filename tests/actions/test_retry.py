@@ -62,6 +62,6 @@ async def test_a_nested_action_is_not_attempted_again_by_its_caller() -> None:
     async def run_outer() -> None:
         await inner.run_thrice()
 
-    with pytest.raises(Busy, match="attempt 3$"):
+    with pytest.raises(Busy, match=r"attempt 3$"):
         await run_outer()
     assert inner.calls == 3
