@@ -95,7 +95,7 @@ _MODULES: Final = {
     "workspaces": ("AgentWorkspace", "Workspace"),
 }
 _LAZY: Final = {name: module for module, names in _MODULES.items() for name in names}
-"""Imported at first use, so that catching an error of the client does not import httpx."""
+"""Imported on first access: catching an error must not import httpx."""
 
 __all__ = [
     "CONNECTED",

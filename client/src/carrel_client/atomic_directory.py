@@ -1,6 +1,6 @@
-"""A directory that is replaced as a whole: readers see the old files or the new, no mixture.
+"""Atomic replacement of a directory: readers see the old files or the new.
 
-The new files are written into a directory of ours beside it, which is then exchanged with it.
+The new files are written into a staging directory beside it, which is then exchanged with it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class DirectoryLock:
         self._fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
     def try_acquire(self) -> bool:
-        """Does not wait."""
+        """Acquire the lock if it is free; does not wait."""
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -49,14 +49,14 @@ class DirectoryLock:
 
 @dataclass(frozen=True, slots=True)
 class TargetDirectory:
-    """A directory by its real path, and the one beside it in which it is prepared."""
+    """Directory by its real path, with the staging directory beside it."""
 
     target: str
     staging: str
 
     @classmethod
     def at(cls, directory: str | os.PathLike[str]) -> TargetDirectory:
-        """Raises UnusableWorkspace for a directory that cannot be replaced as a whole."""
+        """Create the staging directory. Raises UnusableWorkspace for a mount point."""
         try:
             target = os.path.realpath(directory)
         except ValueError:
@@ -90,7 +90,7 @@ class TargetDirectory:
                 _remove(os.path.join(self.staging, name))
 
     def read_state(self) -> bytes | None:
-        """The state file, None if the directory is absent or empty.
+        """Return the state file; None if the directory is absent or empty.
 
         Raises NotACarrelDirectory if it has files but no state file.
         """
@@ -110,7 +110,10 @@ class TargetDirectory:
         return state
 
     def find_clash(self, names: Sequence[str]) -> str | None:
-        """The first of these names that is one file with another, tried on this file system."""
+        """Return the first name that this file system treats as an earlier one.
+
+        Creates the names as empty files to find out.
+        """
         directory = self._new_name()
         os.mkdir(directory)
         try:
@@ -126,7 +129,7 @@ class TargetDirectory:
     def replace(
         self, files: Mapping[str, bytes], state: bytes, progress: ProgressCallback | None
     ) -> None:
-        """Make the directory hold exactly these files."""
+        """Replace the content of the directory by exactly these files."""
         new = self._new_name()
         try:
             _write(new, files, state, progress)
@@ -135,7 +138,7 @@ class TargetDirectory:
             _remove(new)
 
     def write_state(self, state: bytes) -> None:
-        """Replace the state file, and no file of the workspace."""
+        """Replace only the state file."""
         new = self._new_name()
         try:
             _create(new, state)
@@ -160,7 +163,7 @@ class TargetDirectory:
         _sync_directory(self.staging)
 
     def _swap_in_two_steps(self, new: str) -> None:
-        """For systems that cannot exchange names. ``recover`` repairs an interruption."""
+        """Swap on systems that cannot exchange names; ``recover`` repairs an interruption."""
         old = os.path.join(self.staging, _OLD)
         os.rename(self.target, old)
         try:
@@ -190,7 +193,7 @@ def _write(
 
 
 def _parents(path: str) -> list[str]:
-    """The directories that a path needs, outermost first."""
+    """Return the parent directories of a path, outermost first."""
     parts = path.split("/")
     return ["/".join(parts[:count]) for count in range(1, len(parts))]
 
@@ -222,7 +225,7 @@ def _sync_directory(directory: str) -> None:
 
 
 def _remove(path: str) -> None:
-    """Remove what can be removed; ``recover`` tries the rest again."""
+    """Remove a file or directory, ignoring errors; ``recover`` tries again."""
     with contextlib.suppress(OSError):
         if stat.S_ISDIR(os.lstat(path).st_mode):
             shutil.rmtree(path, ignore_errors=True)

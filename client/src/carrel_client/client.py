@@ -127,7 +127,7 @@ class ApiClient(Resource[Driver]):
         replay_of: str | None = None,
         idempotency_key: str | None = None,
     ) -> Steps[Run[Driver]]:
-        """Freeze a workspace for a run: the caller's, an agent's, or what another run reads."""
+        """Freeze a workspace for a run: the caller's, an agent's or another run's."""
         fields = {
             "workflowId": workflow_id,
             "agentId": agent_id,

@@ -1,4 +1,4 @@
-"""Sans-I/O operations: generators that yield steps, run by a blocking or an awaiting driver.
+"""Sans-I/O operations: generators of steps, run by a sync or an async driver.
 
 An operation yields what it needs done (a request, a pause, a blocking call) and receives the
 result. It does no I/O itself, so one implementation serves every driver.
@@ -53,12 +53,12 @@ class UnsendableRequest(TransportFailure):
 class Sleep:
     seconds: float
     started_at: float | None = None
-    """That of the request which is retried afterwards: its deadline applies to the pause too."""
+    """Start of the request that is retried; its deadline includes the pause."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockingCall:
-    """A call that blocks on this machine; its result is what it returns."""
+    """Blocking call; its return value is the result of the step."""
 
     call: Callable[[], Any]
 
@@ -85,7 +85,7 @@ class CloseStream:
 @dataclass(frozen=True, slots=True)
 class OpenedStream:
     response: HttpResponse
-    """With its content if it is no success."""
+    """Contains the body only if the status is an error."""
     stream: Any
     """The driver's own handle."""
 
@@ -95,7 +95,7 @@ Steps: TypeAlias = Generator[Step, Any, Result]
 
 
 def run_blocking(call: Callable[[], Result]) -> Steps[Result]:
-    """Run a blocking call where it does not block the event loop."""
+    """Run a blocking call outside the event loop."""
     result: Result = yield BlockingCall(call)
     return result
 
@@ -214,7 +214,10 @@ class AsyncDriver(ABC):
 
 
 async def _in_thread(call: Callable[[], Any]) -> Any:
-    """Run a call in a thread. A cancelled caller waits for it: it may hold a lock's file."""
+    """Run a call in a thread.
+
+    A cancelled caller waits for its end, since the call may hold a lock file.
+    """
     future = asyncio.get_running_loop().run_in_executor(None, call)
     try:
         return await asyncio.shield(future)
@@ -232,7 +235,7 @@ Driver = TypeVar("Driver", bound=SyncDriver | AsyncDriver)
 
 
 class Resource(Generic[Driver]):
-    """Base of everything with operations."""
+    """Base class of objects with operations."""
 
     __slots__ = ("_driver",)
 
@@ -247,7 +250,7 @@ class _HasDriver(Protocol):
 if TYPE_CHECKING:
 
     class operation(Generic[Arguments, Result]):
-        """Turns a method that returns Steps into one that returns, or awaits, their result."""
+        """Turns a method that returns Steps into one that runs them."""
 
         def __init__(self, steps: Callable[Concatenate[Any, Arguments], Steps[Result]]) -> None: ...
 
@@ -266,7 +269,7 @@ if TYPE_CHECKING:
 else:
 
     def operation(steps: Callable[..., Steps[Any]]) -> Callable[..., Any]:
-        """Turn a method that returns Steps into one that returns, or awaits, their result."""
+        """Turn a method that returns Steps into one that runs them."""
 
         @functools.wraps(steps)
         def call(self: _HasDriver, *args: Any, **options: Any) -> Any:

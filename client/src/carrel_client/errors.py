@@ -1,4 +1,4 @@
-"""Errors of the client: refusals by their wire code, failures, and unusable directories."""
+"""Client errors: refusals by wire code, failures and unusable directories."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 
 class CarrelError(Exception):
-    """The operation was not done. Attributes hold what the server responded."""
+    """The operation failed. Attributes contain the server's response."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class DeadlineExceeded(ServerUnreachable):
 
 
 class InvalidResponse(CarrelError):
-    """The response is not one that a Carrel server gives."""
+    """The response does not have the format of the API."""
 
 
 class ResponseTooLarge(CarrelError):
@@ -51,7 +51,7 @@ class CorruptContent(ServerError):
 
 
 class Refusal(CarrelError):
-    """The server understood the request and will not do it."""
+    """The server rejected the request; the class is that of the wire code."""
 
 
 class ValidationError(Refusal):
@@ -115,11 +115,11 @@ class UnusableWorkspace(CarrelError):
 
 
 class UnsafePath(UnusableWorkspace):
-    """A path of the listing leads out of the directory or names the file of another path."""
+    """A path leads out of the directory or names the same file as another path."""
 
 
 class IncompleteWorkspace(UnusableWorkspace):
-    """The server could not give the content of some files; ``files`` maps path to reason."""
+    """The content of files is not available; ``files`` maps path to reason."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
         reasons = "; ".join(f"{path}: {reason}" for path, reason in sorted(files.items()))
@@ -132,7 +132,7 @@ class NotACarrelDirectory(UnusableWorkspace):
 
 
 class DirectoryLocked(UnusableWorkspace):
-    """Another process holds the directory's lock for too long."""
+    """Another process holds the directory's lock, and waiting timed out."""
 
 
 CORRUPT: Final = "corrupt"

@@ -14,7 +14,7 @@ from carrel_client.events import Event, EventReader
 
 
 class EventStream:
-    """Events for ``for``; it goes on until it is closed, or the run that it follows ends."""
+    """Iterator of events; ends when closed or when its run ends."""
 
     def __init__(self, driver: SyncDriver, reader: EventReader) -> None:
         self._driver = driver
@@ -51,7 +51,7 @@ class EventStream:
 
 
 class AsyncEventStream:
-    """Events for ``async for``; it goes on until it is closed, or the run that it follows ends.
+    """Async iterator of events; ends when closed or when its run ends.
 
     Waiting for the next event may be cancelled, as by a timeout, and resumed: none is lost.
     """
@@ -102,7 +102,7 @@ class AsyncEventStream:
 
 
 def open_streams(driver: AsyncDriver) -> WeakSet[AsyncEventStream]:
-    """The streams over a driver, to be closed before it is."""
+    """Return the open streams of a driver; they are closed before the driver."""
     streams: WeakSet[AsyncEventStream] = driver.__dict__.setdefault("_event_streams", WeakSet())
     return streams
 
@@ -115,7 +115,7 @@ async def close_streams(driver: AsyncDriver) -> None:
 if TYPE_CHECKING:
 
     class event_stream(Generic[Arguments]):
-        """Turns a method that returns an EventReader into one that returns a stream of it."""
+        """Turns a method that returns an EventReader into one that returns a stream."""
 
         def __init__(self, open: Callable[Concatenate[Any, Arguments], EventReader]) -> None: ...
 
@@ -134,7 +134,7 @@ if TYPE_CHECKING:
 else:
 
     def event_stream(open: Callable[..., EventReader]) -> Callable[..., Any]:
-        """Turn a method that returns an EventReader into one that returns a stream of it."""
+        """Turn a method that returns an EventReader into one that returns a stream."""
 
         @functools.wraps(open)
         def call(self: Any, *args: Any, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Event streams that reconnect: no event is lost while the server remembers it."""
+"""Event streams that reconnect without losing events that the server retains."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from carrel_client.http_messages import HttpRequest, error_from_response
 from carrel_client.models import parse_time
 
 CONNECTED: Final = "connected"
-"""Type of the event that stands for a connection: from here on no event is missed."""
+"""Type of the event that reports a connection; later events are not missed."""
 UPDATED: Final = "workspace.updated"
 FIRST_PAUSE_SECONDS: Final = 0.25
 MAX_PAUSE_SECONDS: Final = 30.0
@@ -48,14 +48,14 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class EventSource:
-    """Where a stream comes from, and which of its events count."""
+    """Endpoint of a stream, and a filter of its events."""
 
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
     scopes: frozenset[tuple[str, str]] | None = None
-    """Kind and name of the workspaces whose events count; None counts all."""
+    """Kind and name of the workspaces whose events are returned; None for all."""
     has_ended: Callable[[], Steps[bool]] | None = None
-    """For a stream that ends: whether the end of the response is the end of the stream."""
+    """Whether the end of a response ends the stream; None: reconnect always."""
 
     def includes(self, event: Event) -> bool:
         scope = event.workspace or {}
@@ -98,7 +98,7 @@ class EventReader:
             raise InvalidResponse("the response is not an event stream")
 
     def next_events(self) -> Steps[tuple[Event, ...]]:
-        """The next events, at least one; none at the end of a stream that ends.
+        """Return the next events; empty at the end of the stream.
 
         Reconnects after failures, at growing intervals. Raises Refusal if the caller may not
         read the stream.
@@ -109,7 +109,7 @@ class EventReader:
             except ValidationError:
                 if self._last is None:
                     raise
-                self._last = self._since = events = None  # The server does not remember that far.
+                self._last = self._since = events = None  # The server has deleted these events.
             except (ServerError, InvalidResponse, TransportFailure):
                 self._failures += 1
                 events = None
@@ -119,7 +119,7 @@ class EventReader:
             yield Sleep(self._pause())
 
     def _next(self) -> Steps[tuple[Event, ...] | None]:
-        """The next events, none at the end of the stream, None if the connection has ended."""
+        """Return the next events; empty at the stream's end, None if disconnected."""
         yield from self.connect()
         if self._is_new_connection and self._include_connected:
             self._is_new_connection = False
@@ -155,7 +155,7 @@ class SseParser:
         self._fields: dict[str, str] = {}
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """The events that are complete; one without a type only moves the cursor.
+        """Return the complete events; an event without a type only moves the cursor.
 
         Raises InvalidResponse.
         """

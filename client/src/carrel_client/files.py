@@ -185,9 +185,10 @@ class Files(Resource[Driver]):
 
     @event_stream
     def events(self, *, since: str | None = None, include_connected: bool = False) -> EventReader:
-        """Writes to these files, from now on or after a cursor; ``"0"``: from the beginning.
+        """Stream the writes to these files, from now on or after the cursor ``since``.
 
-        With ``include_connected`` an event of the type CONNECTED comes with every connection.
+        ``since="0"`` starts at the beginning. With ``include_connected`` every connection adds an
+        event of type CONNECTED.
         """
         return EventReader(self._event_source(), since, include_connected=include_connected)
 

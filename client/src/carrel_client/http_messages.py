@@ -1,4 +1,4 @@
-"""HTTP requests and responses as values, independent of the library that carries them."""
+"""HTTP requests and responses as values, independent of the HTTP library."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EMPTY: Final[Mapping[str, str]] = {}
 
 
 class HttpRequest:
-    """A request of the API. ``body`` is what becomes its JSON."""
+    """API request; ``body`` is encoded as JSON."""
 
     __slots__ = ("body", "headers", "key_is_generated", "method", "path", "query", "started_at")
 
@@ -33,7 +33,7 @@ class HttpRequest:
         self.started_at: float | None = None
         """When its first attempt began, by ``time.monotonic``."""
         self.key_is_generated = False
-        """The idempotency key only makes retries safe: a driver that loses nothing drops it."""
+        """Whether the client generated the key; a driver without retries drops it."""
 
     def __repr__(self) -> str:
         return f"<HttpRequest {self.method} {self.path}>"
@@ -56,7 +56,7 @@ class HttpResponse:
         self.headers = headers
         self.reason = reason
         self.may_retry = True
-        """Whether sending the request again does it at most once."""
+        """Whether a retry cannot execute the request twice."""
 
     def __repr__(self) -> str:
         return f"<HttpResponse {self.status}>"

@@ -1,4 +1,4 @@
-"""Drivers over httpx: one for programs that block, one for programs with an event loop."""
+"""Sync and async drivers over httpx."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from carrel_client.limits import ClientLimits, OpenConnections, http_response
 
 _COUNTS_CANCELLATIONS: Final = sys.version_info >= (3, 11)
 MAX_SILENCE_SECONDS: Final = 45.0
-"""After which a stream counts as dead: servers send a comment every 15 seconds."""
+"""Read timeout of a stream; servers send a comment every 15 seconds."""
 _LOST: Final = (
     httpx.NetworkError,
     httpx.TimeoutException,
@@ -48,7 +48,7 @@ def _translated() -> Iterator[None]:
 
 
 def _server_url(error: Exception) -> str:
-    """The server's URL without path and credentials; empty if the error has no request."""
+    """Return the URL without path and credentials; empty without a request."""
     if not isinstance(error, httpx.RequestError):
         return ""
     try:
@@ -154,7 +154,7 @@ class _Timeout:
 
 
 class AsyncHttpxDriver(AsyncDriver):
-    """Sends requests with an awaiting httpx client."""
+    """Sends requests with an async httpx client."""
 
     def __init__(self, http: httpx.AsyncClient, limits: ClientLimits) -> None:
         self._http = http

@@ -1,4 +1,4 @@
-"""Driver for a server in the same process: requests are values, not bytes on a socket."""
+"""Driver that calls a server in the same process, without a socket."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Items(Resource[Driver]):
         run_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> Steps[Item]:
-        """Create or replace an item. Raises WorkspaceConflict if a condition does not hold."""
+        """Create or replace an item. Raises WorkspaceConflict if a condition fails."""
         headers = write_headers(
             if_match=if_match, if_none_match=if_none_match, reason=reason, run_id=run_id
         )
@@ -98,7 +98,7 @@ class Items(Resource[Driver]):
         run_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> Steps[None]:
-        """Remove an item, for all who share it."""
+        """Delete an item for all agents that share it."""
         headers = write_headers(
             if_match=if_match, if_none_match=if_none_match, reason=reason, run_id=run_id
         )

@@ -1,4 +1,4 @@
-"""A workspace as a directory: fetched in one request, verified, and put in place at once."""
+"""Write a workspace to a directory: fetch in one request, verify, swap in."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from carrel_client.path_safety import STATE_FILE, FindClash, refuse_unsafe
 from carrel_client.requests import api_path, send_with_retry
 
 MAX_LOCK_SECONDS: Final = 120.0
-"""To wait for another process that writes the same directory."""
+"""Maximum wait for another process that writes the same directory."""
 
 _POLL_SECONDS: Final = 0.05
 _FORMAT: Final = 1
@@ -36,23 +36,23 @@ _ETAG: Final = re.compile(r'(?:W/)?"[\x21\x23-\x7e]*"')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaterializeResult:
-    """What a directory now holds."""
+    """Content of a directory after ``materialize``."""
 
     directory: str
     files: Mapping[str, str]
     """The SHA-256 of every file as it was served, by path."""
     fingerprint: str
-    """The same wherever the same files are served; names rendered into them count."""
+    """Hash of paths and rendered contents; equal files give equal fingerprints."""
     etag: str | None
-    """Of the listing; None if the next call has to fetch all again."""
+    """Etag of the listing; None if the next call must fetch everything."""
     changed: bool
     """Whether a file in the directory differs from before the call."""
     stale: bool = False
-    """Whether the server did not respond, and these are the files of an earlier call."""
+    """Whether the call failed and these are the files of an earlier call."""
     problem: Exception | None = field(default=None, compare=False)
-    """Why it is stale."""
+    """Error of the failed call if stale."""
     unavailable: Mapping[str, str] = field(default_factory=dict)
-    """Tolerated files that the server could not give, each with the reason."""
+    """Reasons by path of tolerated files whose content is not available."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +62,9 @@ class DirectoryState:
     format: int
     server: str
     agent: str
-    """As the caller named it: id or slug."""
+    """Id or slug as given by the caller."""
     agent_id: str | None
-    """As the server named it, None if it did not."""
+    """Id in the server's response, None if absent."""
     etag: str | None
     fingerprint: str
     files: Mapping[str, str]
@@ -72,7 +72,7 @@ class DirectoryState:
 
     @classmethod
     def parse(cls, content: bytes) -> DirectoryState | None:
-        """None for a file that ``materialize`` did not write."""
+        """Return None for a file that ``materialize`` did not write."""
         try:
             state = cls(**json.loads(content))
             is_ours = state.format == _FORMAT and fingerprint_of(state.files) == state.fingerprint
@@ -145,7 +145,7 @@ def fingerprint_of(files: Mapping[str, str]) -> str:
 def materialize(
     path: str | os.PathLike[str], request: MaterializeRequest
 ) -> Steps[MaterializeResult]:
-    """Make a directory hold exactly an agent's files, or raise and leave it as it is."""
+    """Replace a directory by an agent's files; on error it stays unchanged."""
     directory = yield from run_blocking(lambda: TargetDirectory.at(path))
     lock = directory.lock()
     try:

@@ -117,7 +117,7 @@ class Memories(Resource[Driver]):
         scope: str = "main",
         idempotency_key: str | None = None,
     ) -> Steps[Memory]:
-        """Store one memory, as one line; one that exists already is returned as it is."""
+        """Store a memory as one line; an existing memory is returned unchanged."""
         body: dict[str, Any] = {"content": content, "tags": [*tags], "scope": scope}
         body |= {"kind": kind} if kind else {}
         memory = yield from send_json("POST", self._path(), body, idempotency_key=idempotency_key)

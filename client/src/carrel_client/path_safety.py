@@ -1,4 +1,4 @@
-"""Paths that may become files of a directory: none leads out of it or meets another."""
+"""Checks that paths stay within a directory and name different files."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any, Final
 from carrel_client.errors import UnsafePath
 
 STATE_FILE: Final = ".carrel-workspace.json"
-"""The file of a directory that is not part of the workspace: it records the others."""
+"""State file of a directory, not part of the workspace."""
 
 FindClash = Callable[[Sequence[str]], str | None]
-"""Returns the first name that the file system takes for an earlier one, if any."""
+"""Returns the first name that the file system treats as an earlier one."""
 
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
 _INVISIBLE: Final = frozenset({"Cf", "Mn"})
@@ -51,7 +51,7 @@ def _problem(path: str) -> str | None:
 
 
 def _add(root: dict[str, Any], path: str) -> None:
-    """Add a path to the tree of all. Raises UnsafePath if it conflicts with another path."""
+    """Add a path to the tree. Raises UnsafePath if it conflicts with another path."""
     *parents, name = path.split("/")
     node = root
     for depth, parent in enumerate(parents, 1):
@@ -65,7 +65,7 @@ def _add(root: dict[str, Any], path: str) -> None:
 
 
 def _similar_names(root: dict[str, Any]) -> Iterator[list[str]]:
-    """Names in one directory that a file system might take for the same."""
+    """Yield groups of names in one directory that may be equal to a file system."""
     pending = [root]
     while pending:
         groups = defaultdict(list)
@@ -77,7 +77,7 @@ def _similar_names(root: dict[str, Any]) -> Iterator[list[str]]:
 
 
 def _folded(name: str) -> str:
-    """Coarser than any file system, which has the last word on whether two names are one."""
+    """Fold a name more coarsely than any file system, to find candidates."""
     if name.isascii():
         return name.lower()
     flat = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", name).upper().casefold())

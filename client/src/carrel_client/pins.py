@@ -97,7 +97,7 @@ class TemplateFiles(LayerFiles[Driver]):
 
     @operation
     def accept(self, path: str, sha256: str) -> Steps[tuple[BulkAcceptOutcome, ...]]:
-        """Accept what was reviewed for every agent that follows; one failure stops no other."""
+        """Accept a reviewed text for every follower; returns an outcome per agent."""
         path = api_path("templates", self._template, "pins", path, "accept")
         request = HttpRequest("POST", path, body={"sha256": sha256})
         return _outcomes((yield from send_with_retry(request)).json())
@@ -115,7 +115,7 @@ class DefaultFiles(LayerFiles[Driver]):
 
     @operation
     def status(self) -> Steps[DefaultsStatus]:
-        """Compare them with the packaged ones."""
+        """Compare the files with the packaged ones."""
         return model_from_json(DefaultsStatus, (yield from get_json(api_path("defaults"))))
 
     @operation

@@ -26,9 +26,9 @@ class PolicyResource(Resource[Driver]):
         reason: str | None = None,
         idempotency_key: str | None = None,
     ) -> Steps[dict[str, Any]]:
-        """Replace the policy: ``put({"limits": {"maxFiles": 500}})``; what is absent is default.
+        """Replace the policy; absent fields get their defaults.
 
-        Making a pinned file live again needs a ``reason``. Raises ValidationError.
+        Example: ``put({"limits": {"maxFiles": 500}})``. Making a pinned file live again needs a ``reason``. Raises ValidationError.
         """
         stored = yield from send_json(
             "PUT",

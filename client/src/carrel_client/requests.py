@@ -1,4 +1,4 @@
-"""Requests of the API: paths, retries where they are safe, responses as JSON or errors."""
+"""API requests: paths, safe retries, and responses as JSON or errors."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _PAGE_SIZE: Final = "500"
 
 
 def api_path(*segments: str) -> str:
-    """A path of the API, each segment percent-encoded: none adds or removes another."""
+    """Return an API path with each segment percent-encoded."""
     return "/v1/" + "/".join(map(encode_segment, segments))
 
 
 @lru_cache(maxsize=1024)
 def encode_segment(segment: str) -> str:
-    """Raises ValidationError for an empty segment or one that is not valid Unicode."""
+    """Percent-encode a segment. Raises ValidationError if empty or not Unicode."""
     if not segment:
         raise ValidationError("a name must not be empty")
     try:
@@ -114,9 +114,9 @@ def send_json(
 def send_idempotent(
     request: HttpRequest, idempotency_key: str | None = None
 ) -> Steps[HttpResponse]:
-    """Send a write so that it is done once, however often it has to be sent.
+    """Send a write with an idempotency key, so that retries execute it once.
 
-    The caller's key makes it done once across calls too.
+    The caller's key also covers repeated calls.
     """
     request.key_is_generated = idempotency_key is None
     request.headers = {**request.headers, IDEMPOTENCY_KEY: idempotency_key or uuid4().hex}
@@ -124,7 +124,7 @@ def send_idempotent(
 
 
 def send_with_retry(request: HttpRequest) -> Steps[HttpResponse]:
-    """The response, if it is a success or 304. Raises CarrelError.
+    """Return a successful response or 304. Raises CarrelError.
 
     A GET, and a write with an idempotency key, is retried after transient failures.
     """
@@ -153,7 +153,7 @@ def send_with_retry(request: HttpRequest) -> Steps[HttpResponse]:
 
 
 def _transport_error(failure: TransportFailure) -> tuple[CarrelError, str | None]:
-    """The error, and an empty pause if the request may be retried."""
+    """Return the error, and an empty pause if the request may be retried."""
     if isinstance(failure, UndecodableBody):
         return InvalidResponse(f"the response cannot be decoded: {failure}"), None
     if isinstance(failure, UnsendableRequest):
@@ -163,7 +163,7 @@ def _transport_error(failure: TransportFailure) -> tuple[CarrelError, str | None
 
 
 def _response_error(response: HttpResponse) -> tuple[CarrelError, str | None]:
-    """The error and, if the request may be retried, the ``Retry-After`` given."""
+    """Return the error and, if the request may be retried, its ``Retry-After``."""
     error = error_from_response(response)
     if not response.may_retry or not is_transient(error):
         return error, None
@@ -171,7 +171,7 @@ def _response_error(response: HttpResponse) -> tuple[CarrelError, str | None]:
 
 
 def _pause(attempt: int, requested: str | None) -> float:
-    """Twice as long each time, spread over clients, and at least what the server asks for."""
+    """Return an exponential, randomized pause, at least ``Retry-After``, in seconds."""
     spread = FIRST_PAUSE_SECONDS * float(2 ** (attempt - 1)) * (0.5 + random.random())
     is_number = requested and requested.isascii() and requested.isdigit()
     return spread + float(requested or 0) if is_number else spread

@@ -175,7 +175,10 @@ class Sessions(Resource[Driver]):
         source_plugin: str | None = None,
         idempotency_key: str | None = None,
     ) -> Steps[Session[Driver]]:
-        """Start a session, or return the one of this id. A scope other than main is shared."""
+        """Start a session or return the existing one with this id.
+
+        A scope other than ``main`` is shared.
+        """
         body = drop_none({"id": session_id, "scope": scope, "sourcePlugin": source_plugin})
         row = yield from send_json("POST", self._path(), body, idempotency_key=idempotency_key)
         return Session(self._driver, session_facts(row))

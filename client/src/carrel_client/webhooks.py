@@ -29,7 +29,7 @@ class Webhook(Model):
     created_at: datetime
     updated_at: datetime
     secret: str | None = None
-    """With which deliveries are signed; given when the webhook is created, and never again."""
+    """Signs the deliveries; returned only when the webhook is created."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Webhooks(Resource[Driver]):
         secret: str | None = None,
         idempotency_key: str | None = None,
     ) -> Steps[Webhook]:
-        """Raises ValidationError, also for an address that the server does not post to."""
+        """Create a webhook. Raises ValidationError, also for a forbidden address."""
         body = {"url": url, "events": list(events), **drop_none({"secret": secret})}
         webhook = yield from send_json(
             "POST", api_path("webhooks"), body, idempotency_key=idempotency_key
@@ -113,7 +113,7 @@ class Webhooks(Resource[Driver]):
     def replay(
         self, webhook_id: str, delivery_id: str, *, idempotency_key: str | None = None
     ) -> Steps[Delivery]:
-        """Deliver once more."""
+        """Deliver again."""
         path = api_path("webhooks", webhook_id, "deliveries", delivery_id, "replay")
         delivery = yield from send_json("POST", path, idempotency_key=idempotency_key)
         return model_from_json(Delivery, delivery)

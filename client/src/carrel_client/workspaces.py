@@ -57,7 +57,7 @@ class Workspace(Files[Driver]):
 
 
 class AgentWorkspace(Files[Driver]):
-    """An agent's workspace, by id or slug: its own files over its template's and defaults."""
+    """Workspace of an agent: its files over its template's over the defaults."""
 
     def __init__(self, driver: Driver, server: str, agent: str) -> None:
         super().__init__(driver, "agents", agent)
@@ -95,7 +95,7 @@ class AgentWorkspace(Files[Driver]):
         if_match: str | None = None,
         idempotency_key: str | None = None,
     ) -> Steps[File]:
-        """Replace lessons.md, preferences.md or contacts.md under ``memory/``, nothing else."""
+        """Replace lessons.md, preferences.md or contacts.md under ``memory/``."""
         if name not in MEMORY_FILES:
             names = ", ".join(sorted(MEMORY_FILES))
             raise ValidationError(f"memory files are {names}, not {name!a}")
@@ -108,7 +108,7 @@ class AgentWorkspace(Files[Driver]):
 
     @operation
     def render(self, path: str, content: str) -> Steps[Mapping[str, Any]]:
-        """A draft as the agent would be served it: ``content`` and ``tokens``. Stores nothing."""
+        """Render a draft for the agent, without storing it: ``content``, ``tokens``."""
         request = HttpRequest("POST", self._path(path, "render"), body={"content": content})
         rendered: Mapping[str, Any] = (yield from send_with_retry(request)).json()
         return rendered
@@ -120,7 +120,7 @@ class AgentWorkspace(Files[Driver]):
 
     @operation
     def accept(self, path: str, sha256: str, *, idempotency_key: str | None = None) -> Steps[Pin]:
-        """Accept what was reviewed. Raises WorkspaceConflict if the latest is another."""
+        """Accept a reviewed text. Raises WorkspaceConflict if a newer one is offered."""
         path = api_path("agents", self._agent, "pins", path, "accept")
         body = {"sha256": sha256}
         pin = yield from send_json("POST", path, body, idempotency_key=idempotency_key)
@@ -130,7 +130,7 @@ class AgentWorkspace(Files[Driver]):
     def roll_back(
         self, path: str, version: int | None = None, *, idempotency_key: str | None = None
     ) -> Steps[Pin]:
-        """Return to what was reviewed before, or to a version of the agent's own history."""
+        """Return to the text reviewed before, or to a version of the agent's file."""
         body = {} if version is None else {"version": version}
         path = api_path("agents", self._agent, "pins", path, "rollback")
         pin = yield from send_json("POST", path, body, idempotency_key=idempotency_key)
@@ -138,7 +138,7 @@ class AgentWorkspace(Files[Driver]):
 
     @operation
     def prompt(self, scope: str = "main") -> Steps[Prompt]:
-        """The system prompt that the agent would get now; ``shared`` if others listen.
+        """Return the current system prompt; ``shared`` omits private content.
 
         Raises Conflict if a policy file does not fit or is not available.
         """
@@ -159,10 +159,10 @@ class AgentWorkspace(Files[Driver]):
         tolerate: Collection[str] = (),
         progress: ProgressCallback | None = None,
     ) -> Steps[MaterializeResult]:
-        """Make a directory hold exactly what is served, or raise and leave it as it is.
+        """Replace a directory by the served files; on error it stays unchanged.
 
         With ``stale_ok`` the files of an earlier call are used if this one fails. ``tolerate``
-        names files to do without if the server cannot give them. ``progress`` is called with
+        names files that may be missing if their content is not available. ``progress`` is called with
         (activity, files written, files in total).
         """
         request = MaterializeRequest(
