@@ -28,7 +28,7 @@ _BY_STATUS: Final[Mapping[int, type[Refusal]]] = {
     404: NotFound,
     413: PayloadTooLarge,
 }
-"""Refusals of this API have a sentence and no code."""
+"""Error classes by status: refusals of this API have a message but no code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class AccountRecords(Resource[Driver], Generic[Driver, Record]):
 
     @operation
     def list(self) -> Steps[tuple[Record, ...]]:
-        """All of them, oldest first."""
+        """Return all records, oldest first."""
         body = yield from _by_status(get_json(self._path()))
         rows = body.get(self.type_name) if isinstance(body, Mapping) else None
         if not isinstance(rows, list):
@@ -101,13 +101,13 @@ class AccountRecords(Resource[Driver], Generic[Driver, Record]):
         config: Mapping[str, Any] | Unset | None = UNSET,
         idempotency_key: str | None = None,
     ) -> Steps[Record]:
-        """Change the given fields; ``config`` is merged, and None removes what it names."""
+        """Change the given fields; ``config`` is merged, and None removes a key."""
         body = patch_body({"name": name, "description": description, "config": config})
         return (yield from self._send("PATCH", self._path(record_id), body, idempotency_key))
 
     @operation
     def delete(self, record_id: str, *, idempotency_key: str | None = None) -> Steps[None]:
-        """Delete it, a workspace with all its files. Raises NotFound."""
+        """Delete a record; a workspace with all its files. Raises NotFound."""
         request = HttpRequest("DELETE", self._path(record_id))
         yield from _by_status(send_idempotent(request, idempotency_key))
 
@@ -124,7 +124,7 @@ class AccountRecords(Resource[Driver], Generic[Driver, Record]):
 
 
 class Sandboxes(AccountRecords[Driver, Sandbox]):
-    """Where the commands of agents run."""
+    """Sandboxes in which agents run commands."""
 
     type_name = "sandboxes"
     model = Sandbox
@@ -138,7 +138,7 @@ class WorkspaceRecords(AccountRecords[Driver, WorkspaceRecord]):
 
 
 def _by_status(steps: Steps[Any]) -> Steps[Any]:
-    """The result of steps, a refusal without a code raised by its status."""
+    """Return the result of steps; raise a refusal without a code by its status."""
     try:
         return (yield from steps)
     except Refusal as refusal:

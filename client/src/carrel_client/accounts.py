@@ -35,7 +35,7 @@ class Tenant(Model):
 class CreatedTenant(Tenant):
     owner_id: str
     owner_token: str
-    """Given this once."""
+    """Returned only on creation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class Key(Model):
     agent_id: str | None
     workspace: str | None
     scopes: tuple[str, ...] | None
-    """None: everything that its holder may do."""
+    """None grants everything that the holder may do."""
     prefix: str
     created_at: datetime
     expires_at: datetime | None
@@ -74,7 +74,7 @@ class Key(Model):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedKey(Key):
     key: str
-    """The token, given this once: only its hash is stored."""
+    """Returned only on creation; the server stores only its hash."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class AuditEntry(Model):
     author: str = wire_name("by")
     reason: str = wire_name("why")
     subjects: tuple[str, ...]
-    """The records that it changed, as ``type/id``."""
+    """Changed records as ``type/id``."""
 
 
 class Tenants(Resource[Driver]):
@@ -209,7 +209,7 @@ class Keys(Resource[Driver]):
         expires_at: datetime | None = None,
         idempotency_key: str | None = None,
     ) -> Steps[CreatedKey]:
-        """Create a key for a service, a person or an agent, perhaps bound to a workspace.
+        """Create a key for a service, a person or an agent.
 
         Raises ValidationError for a time without a timezone.
         """
@@ -233,7 +233,7 @@ class Keys(Resource[Driver]):
 
     @operation
     def revoke(self, key_id: str, *, idempotency_key: str | None = None) -> Steps[None]:
-        """From the next request on it is refused."""
+        """Revoke a key; the next request with it is refused."""
         request = HttpRequest("DELETE", api_path("keys", key_id))
         yield from send_idempotent(request, idempotency_key)
 
@@ -245,7 +245,7 @@ class Secrets(Resource[Driver]):
     def put(
         self, secret_id: str, value: str, *, idempotency_key: str | None = None
     ) -> Steps[Secret]:
-        """Store a value: every later write has ``[REDACTED:<id>]`` in its place."""
+        """Store a value; later writes replace it by ``[REDACTED:<id>]``."""
         path = api_path("secrets", secret_id)
         body = {"value": value}
         secret = yield from send_json("PUT", path, body, idempotency_key=idempotency_key)
@@ -262,7 +262,7 @@ class Secrets(Resource[Driver]):
 
     @operation
     def delete(self, secret_id: str, *, idempotency_key: str | None = None) -> Steps[None]:
-        """Delete a value: it is no longer redacted."""
+        """Delete a value; later writes no longer redact it."""
         request = HttpRequest("DELETE", api_path("secrets", secret_id))
         yield from send_idempotent(request, idempotency_key)
 

@@ -28,10 +28,10 @@ class Agent(Model):
     name: str
     template_id: str | None
     human_pair_id: str | None
-    """The person whom it works for."""
+    """Id of the person that the agent works for."""
     is_shared: bool
     owner_id: str | None
-    """The person whose private items it shares."""
+    """Id of the person whose private items the agent shares."""
     config: Mapping[str, Any]
     created_at: datetime
     updated_at: datetime
@@ -103,7 +103,7 @@ class Agents(Resource[Driver]):
         config: Mapping[str, Any] | Unset = UNSET,
         idempotency_key: str | None = None,
     ) -> Steps[Agent]:
-        """Change the given fields, and the files that follow from them; None clears."""
+        """Change the given fields and the files derived from them; None clears."""
         body = patch_body(
             {
                 "slug": slug,
@@ -159,7 +159,7 @@ class Templates(Resource[Driver]):
         name: str | Unset = UNSET,
         idempotency_key: str | None = None,
     ) -> Steps[Template]:
-        """Change slug or name; agents go on following it."""
+        """Change slug or name; the followers stay."""
         path, body = api_path("templates", template), patch_body({"slug": slug, "name": name})
         changed = yield from send_json("PATCH", path, body, idempotency_key=idempotency_key)
         return model_from_json(Template, changed)

@@ -1,4 +1,4 @@
-"""Calls of agents that wait for the approval of a person."""
+"""Approvals: tool calls that wait for a person."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class CallResult(Model):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval(Model):
-    """A call that a person was asked about."""
+    """Tool call with the decision of a person."""
 
     id: str
     agent_id: str
     tool: str
     input: Mapping[str, Any]
-    """The arguments, secrets replaced by their names."""
+    """Arguments with redacted secrets."""
     status: str
     """requested, approved, running, finished, denied, expired or cancelled."""
     reason: str
@@ -36,30 +36,33 @@ class Approval(Model):
     requested_at: datetime
     expires_at: datetime
     result: CallResult | None = nested(CallResult)
-    """What the model receives, once the call is over."""
+    """Result for the model; None until the call has ended."""
 
 
 class Approvals(Resource[Driver]):
-    """Calls that people were asked about."""
+    """Approvals of the tenant."""
 
     @operation
     def list(
         self, *, status: str | None = None, agent: str | None = None
     ) -> Steps[tuple[Approval, ...]]:
-        """All of them, oldest first; of a status, of an agent by id or slug."""
+        """Return approvals, oldest first, filtered by status and agent (id or slug)."""
         query = drop_none({"status": status, "agent": agent})
         return models_from_json(Approval, (yield from list_pages(api_path("approvals"), query)))
 
     @operation
     def get(self, approval_id: str, *, wait: int = 0) -> Steps[Approval]:
-        """One of them; waits up to ``wait`` seconds for its result. Raises NotFound."""
+        """Return an approval. Raises NotFound.
+
+        Waits up to ``wait`` seconds for its result.
+        """
         query = {"wait": str(wait)} if wait else {}
         approval = yield from get_json(api_path("approvals", approval_id), query)
         return model_from_json(Approval, approval)
 
     @operation
     def answer(self, approval_id: str, approved: bool, reason: str = "") -> Steps[Approval]:
-        """Approve or deny; the model sees the reason. The same answer again is accepted.
+        """Approve or deny a call; the model sees the reason. Idempotent.
 
         In process an approved call runs before this returns, since there may be no server that
         would run it. Raises Conflict if the answer was another, Expired if it is too late.

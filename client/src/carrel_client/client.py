@@ -160,11 +160,11 @@ class ApiClient(Resource[Driver]):
         own_workspace: bool = False,
         include_connected: bool = False,
     ) -> EventReader:
-        """Events of the tenant, from now on or after a cursor; ``"0"``: from the beginning.
+        """Stream events of the tenant, from now on or after the cursor ``since``.
 
-        A credential that is bound to a workspace or an agent reads ``own_workspace`` only. With
-        ``include_connected`` an event of the type CONNECTED comes with every connection. Raises
-        Refusal.
+        ``since="0"`` starts at the beginning. A credential that is bound to a workspace or an agent
+        reads ``own_workspace`` only. With ``include_connected`` every connection adds an event of
+        type CONNECTED. Raises Refusal.
         """
         source = _event_source(types, own_workspace)
         return EventReader(source, since, include_connected=include_connected)

@@ -24,13 +24,13 @@ class FileRow:
     file_class: str
     """live, pinned or managed."""
     sha256: str
-    """Of the stored bytes."""
+    """Digest of the stored bytes."""
     rendered_sha256: str | None
-    """Of the rendered content, if the server gave it."""
+    """Digest of the rendered content, if in the response."""
     update_available: bool
-    """Whether the layers below offer another content than when this one was written."""
+    """Whether the lower layers have changed since this content was written."""
     error: str | None = None
-    """Why its content is not available."""
+    """Reason why the content is not available."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class File(FileRow):
 
 
 def row_from_json(row: Any) -> FileRow:
-    """A File if the JSON holds content, else a FileRow. Raises InvalidResponse."""
+    """Return a File if there is content, else a FileRow. Raises InvalidResponse."""
     try:
         if "content" in row:
             return _file(row)

@@ -38,7 +38,7 @@ class Files(Resource[Driver]):
 
     @operation
     def get(self, path: str, *, raw: bool = False, version: int | None = None) -> Steps[File]:
-        """A file as it is served now, or as it was at a version.
+        """Return a file as served now, or at a version.
 
         ``raw`` keeps placeholders, which is what an editor edits. Raises NotFound.
         """
@@ -53,7 +53,7 @@ class Files(Resource[Driver]):
     def list(
         self, prefix: str = "", *, content: bool = False, raw: bool = False
     ) -> Steps[tuple[FileRow, ...]]:
-        """The files whose path starts with a prefix, in order of path.
+        """Return the files whose path starts with a prefix, in order of path.
 
         With ``content`` each is a File if its content is available, else ``error`` has the reason.
         """
@@ -127,7 +127,7 @@ class Files(Resource[Driver]):
         run_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> Steps[None]:
-        """Remove a file; in a stack, revert to what the layers below offer."""
+        """Delete a file; in a stack, revert to the lower layers."""
         headers = write_headers(
             if_match=if_match, if_none_match=if_none_match, reason=reason, run_id=run_id
         )

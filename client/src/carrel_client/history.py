@@ -17,7 +17,7 @@ class Version:
     author: str
     reason: str
     run_id: str | None
-    """The run that wrote it."""
+    """Id of the run that wrote the version."""
     deleted: bool
     size: int | None
     sha256: str | None
@@ -32,9 +32,9 @@ class LayerEntry:
     name: str
     version: int | None
     sha256: str | None
-    """Of its content, None if it has none."""
+    """Digest of the content, None if there is none."""
     base_sha256: str | None
-    """Of what the layers below offered when it was written or last reviewed."""
+    """Digest of the lower layers' content when written or last reviewed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

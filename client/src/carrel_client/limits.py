@@ -21,7 +21,7 @@ from carrel_client.http_messages import HttpResponse
 from carrel_client.httpx_import import httpx
 
 _ENCODINGS: Final = frozenset({"", "identity", "gzip"})
-"""Encodings that expand a byte to about a thousand at most."""
+"""Encodings that expand a byte to at most about 1,000."""
 _CONNECTED: Final = frozenset(
     {
         "connection.connect_tcp.complete",
@@ -34,11 +34,11 @@ _CONNECTED: Final = frozenset(
 @dataclass(frozen=True, slots=True)
 class ClientLimits:
     timeout_seconds: float
-    """For a connection, and for the next bytes."""
+    """Seconds to connect, and between two chunks."""
     deadline_seconds: float
-    """For a complete response, with all retries and pauses."""
+    """Seconds for a complete response, with all retries and pauses."""
     max_bytes: int
-    """Of a response, decompressed."""
+    """Maximum size of a decompressed response in bytes."""
 
     def __post_init__(self) -> None:
         seconds = {"timeout": self.timeout_seconds, "deadline": self.deadline_seconds}
@@ -67,7 +67,7 @@ class ClientLimits:
         return DeadlineExceeded(f"the server did not respond completely within {seconds:g} s")
 
     def httpx_timeout(self, remaining: float) -> float:
-        """Seconds of a single wait: never more than the deadline leaves."""
+        """Return the timeout of one network operation in seconds."""
         return min(self.timeout_seconds, remaining)
 
     def buffer_for(self, response: httpx.Response) -> ResponseBuffer:
@@ -84,7 +84,7 @@ class ClientLimits:
 
 @dataclass(frozen=True, slots=True)
 class ResponseBuffer:
-    """A response of which a part has arrived."""
+    """Buffer for a response of limited size."""
 
     response: httpx.Response
     max_bytes: int
@@ -110,7 +110,7 @@ def http_response(response: httpx.Response, content: bytes) -> HttpResponse:
 
 
 class OpenConnections:
-    """The connections of a blocking client, so that an endless read can be ended."""
+    """Connections of a blocking client, to be shut down at a deadline."""
 
     def __init__(self) -> None:
         self._open: WeakSet[Any] = WeakSet()
@@ -134,7 +134,10 @@ class OpenConnections:
             timer.cancel()
 
     def _shut_down(self) -> None:
-        """Shut down all: httpx does not say whose is which. Other requests are retried."""
+        """Shut down all connections, since httpx does not relate them to requests.
+
+        Other requests are retried.
+        """
         with self._lock:
             connections = list(self._open)
         for connection in connections:

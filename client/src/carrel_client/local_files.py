@@ -17,7 +17,7 @@ _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def read_regular(path: str) -> bytes | None:
-    """The bytes of a regular file, or None if the path is absent or anything else."""
+    """Return the bytes of a regular file, or None."""
     try:
         fd = os.open(path, _READ)
     except OSError as error:
@@ -38,7 +38,7 @@ def digest(content: bytes) -> str:
 
 
 def is_intact(root: str, files: Mapping[str, str]) -> bool:
-    """Whether a directory holds exactly these files, by digest, and our state file."""
+    """Whether a directory contains exactly these files and the state file."""
     try:
         return _digests(root, files) == files
     except OSError:
@@ -46,7 +46,7 @@ def is_intact(root: str, files: Mapping[str, str]) -> bool:
 
 
 def _digests(root: str, files: Mapping[str, str]) -> dict[str, str] | None:
-    """The digests of all files, or None as soon as there is an unexpected entry."""
+    """Return the digests of all files, or None if there is an unexpected entry."""
     directories = {path[:end] for path in files for end, char in enumerate(path) if char == "/"}
     digests: dict[str, str] = {}
     pending = [""]

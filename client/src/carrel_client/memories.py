@@ -39,9 +39,9 @@ class Memory(Model):
     kind: str | None
     created_at: datetime
     promoted_at: datetime | None
-    """When a dream promoted it into MEMORY.md."""
+    """Time at which a dream promoted it into MEMORY.md."""
     score: float | None = None
-    """Of a search: 1 for the best, 1/2 for the second."""
+    """Score of a search hit: 1 for the best, 1/2 for the second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +94,11 @@ class Dream(DreamRow):
     promoted: tuple[PromotedMemory, ...] = nested_list(PromotedMemory)
     rejected: tuple[RejectedMemory, ...] = nested_list(RejectedMemory)
     diff: str
-    """Of MEMORY.md."""
+    """Unified diff of MEMORY.md."""
 
 
 class Memories(Resource[Driver]):
-    """What an agent remembers."""
+    """Memories of an agent."""
 
     def __init__(self, driver: Driver, agent: str) -> None:
         super().__init__(driver)
@@ -125,7 +125,7 @@ class Memories(Resource[Driver]):
 
     @operation
     def recall(self, query: str, *, limit: int = 5) -> Steps[tuple[RecalledMemory, ...]]:
-        """Search as the agent does with its tool: the hits count for its dreams.
+        """Search as the agent's tool does; the hits count as recalls.
 
         Raises NotFound if the agent does not have the tool.
         """
@@ -140,7 +140,7 @@ class Memories(Resource[Driver]):
 
     @operation
     def search(self, query: str, *, limit: int = 5) -> Steps[tuple[Memory, ...]]:
-        """The memories that match words, best first. It does not count for dreams."""
+        """Return the memories that match words, best first. Counts no recalls."""
         page = yield from get_json(self._path(), {"q": query, "limit": str(limit)})
         return models_from_json(Memory, items_of(page))
 
@@ -156,7 +156,7 @@ class Memories(Resource[Driver]):
 
     @operation
     def forget(self, memory_id: str, *, idempotency_key: str | None = None) -> Steps[None]:
-        """Delete one, and the line of it that a dream wrote into MEMORY.md."""
+        """Delete a memory and its dreamed line in MEMORY.md."""
         request = HttpRequest("DELETE", self._path(memory_id))
         yield from send_idempotent(request, idempotency_key)
 
@@ -173,14 +173,14 @@ class Dreams(Resource[Driver]):
 
     @operation
     def sweep(self, *, dry_run: bool = False, idempotency_key: str | None = None) -> Steps[Dream]:
-        """Dream now, or with ``dry_run`` only report what would be promoted and rejected."""
+        """Run a dream; ``dry_run`` only reports promotions and rejections."""
         body = {"dryRun": dry_run}
         dream = yield from send_json("POST", self._path(), body, idempotency_key=idempotency_key)
         return model_from_json(Dream, dream)
 
     @operation
     def list(self) -> Steps[tuple[DreamRow, ...]]:
-        """The last ones, newest first."""
+        """Return the latest dreams, newest first."""
         return models_from_json(DreamRow, items_of((yield from get_json(self._path()))))
 
     @operation
@@ -190,7 +190,7 @@ class Dreams(Resource[Driver]):
 
     @operation
     def approve(self, dream_id: str, *, idempotency_key: str | None = None) -> Steps[Dream]:
-        """Apply what it proposes. Raises WorkspaceConflict if MEMORY.md has changed since."""
+        """Apply a proposal. Raises WorkspaceConflict if MEMORY.md has changed."""
         path = self._path(dream_id, "approve")
         dream = yield from send_json("POST", path, idempotency_key=idempotency_key)
         return model_from_json(Dream, dream)

@@ -50,7 +50,7 @@ def camel_case(name: str) -> str:
 
 
 def parse_time(text: str) -> datetime:
-    """Raises ValueError. Python 3.10 does not know the suffix Z."""
+    """Parse an ISO 8601 time, with the suffix Z on Python 3.10 too. Raises ValueError."""
     return datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
 
 
@@ -74,7 +74,7 @@ def models_from_json(model: type[ModelType], rows: Any) -> tuple[ModelType, ...]
 
 
 Fields = tuple[tuple[str, str, Any], ...]
-"""Name, JSON name and default of each."""
+"""Name, JSON name and default of each field."""
 
 
 @cache

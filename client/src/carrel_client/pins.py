@@ -20,9 +20,9 @@ class Pin:
 
     path: str
     pinned_sha256: str | None
-    """Of what was reviewed last."""
+    """Digest of the reviewed content."""
     latest_sha256: str | None
-    """Of what its template or the defaults offer now."""
+    """Digest of the content in the lower layers."""
     update_available: bool
     overridden: bool
     version: int
@@ -34,10 +34,10 @@ class Pin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkAcceptOutcome:
-    """The outcome for one agent of an accept for all."""
+    """Outcome of a bulk accept for one agent."""
 
     agent: str
-    """Its id."""
+    """Id of the agent."""
     success: bool
     changed: bool
     error: str | None
@@ -45,18 +45,18 @@ class BulkAcceptOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditImpact(Model):
-    """How many agents an edit of a shared file reaches."""
+    """Number of agents that an edit of a layer's file affects."""
 
     path: str
     file_class: str = wire_name("class")
     followers: int
-    """Agents that have this layer below them: the sum of the next three."""
+    """Agents whose stack contains the layer; the sum of the next three fields."""
     changes: int
-    """Agents that would be served another content at once."""
+    """Agents that would be served the new text at once."""
     pending_reviews: int = wire_name("asked")
-    """Agents whose pin would wait for a review."""
+    """Agents for which the edit would await review."""
     shadowed: int
-    """Agents with a nearer layer that wins."""
+    """Agents for which a nearer layer overrides the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,21 +75,21 @@ class DefaultsStatus(Model):
     packaged: int
     """The packaged version."""
     seeded: int
-    """The version that was merged last, 0 before any."""
+    """Packaged version merged last; 0 if none."""
     files: tuple[DefaultFile, ...] = nested_list(DefaultFile)
 
 
 class LayerFiles(Files[Driver]):
-    """The files of a layer that many agents have below them."""
+    """Files of a layer that agents share: a template or the defaults."""
 
     @operation
     def impact(self, path: str) -> Steps[EditImpact]:
-        """How many agents an edit of a file would reach."""
+        """Count the agents that an edit of a file would affect."""
         return model_from_json(EditImpact, (yield from get_json(self._path(path, "impact"))))
 
 
 class TemplateFiles(LayerFiles[Driver]):
-    """A template's own files, and accepts for all agents that follow it."""
+    """Files of a template, and bulk accepts for its followers."""
 
     def __init__(self, driver: Driver, template: str) -> None:
         super().__init__(driver, "templates", template)
@@ -108,7 +108,7 @@ class TemplateFiles(LayerFiles[Driver]):
 
 
 class DefaultFiles(LayerFiles[Driver]):
-    """The files below all agents of the tenant."""
+    """Default files of the tenant."""
 
     def __init__(self, driver: Driver) -> None:
         super().__init__(driver, "defaults")

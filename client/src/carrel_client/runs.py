@@ -18,7 +18,7 @@ from carrel_client.requests import api_path, get_json, items_of, send_json
 
 
 class RunWorkspace(Resource[Driver]):
-    """The workspace as it was when the run began, to the byte."""
+    """Frozen workspace of a run."""
 
     def __init__(self, driver: Driver, run_id: str) -> None:
         super().__init__(driver)
@@ -26,7 +26,7 @@ class RunWorkspace(Resource[Driver]):
 
     @operation
     def get(self, path: str) -> Steps[File]:
-        """Raises NotFound, also when the run's snapshot was released."""
+        """Raises NotFound, also if the run's snapshot was released."""
         return file_from_json((yield from get_json(api_path("runs", self._run_id, "files", path))))
 
     @operation
@@ -36,7 +36,7 @@ class RunWorkspace(Resource[Driver]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A file that differs from what the run reads."""
+    """File whose current content differs from the run's snapshot."""
 
     path: str
     kind: str
@@ -49,7 +49,7 @@ class Difference:
 
 
 class Run(Resource[Driver]):
-    """A run, as it was when it was last fetched or changed here.
+    """A run as last fetched or changed by this object.
 
     Of a run that was just started, what the server decides is None until ``refresh``.
     """
@@ -123,17 +123,17 @@ class Run(Resource[Driver]):
 
     @operation
     def prompt(self) -> Steps[Prompt]:
-        """Its exact system prompt, whatever has changed since it began."""
+        """Return the frozen system prompt of the run."""
         return (yield from get_prompt(api_path("runs", self.id, "prompt")))
 
     @operation
     def diff(self) -> Steps[tuple[Difference, ...]]:
-        """The files that have changed in the workspace since, in order of path."""
+        """Return the files that changed since the run started, in order of path."""
         return _differences((yield from get_json(api_path("runs", self.id, "diff"))))
 
     @operation
     def diff_of(self, path: str) -> Steps[str]:
-        """The unified diff of one path since; empty if nothing has changed."""
+        """Return the unified diff of a path since the run started; may be empty."""
         body = yield from get_json(api_path("runs", self.id, "diff"), {"path": path})
         return "".join(difference.diff or "" for difference in _differences(body))
 
@@ -153,19 +153,22 @@ class Run(Resource[Driver]):
 
     @operation
     def replay(self, *, idempotency_key: str | None = None) -> Steps[Run[Driver]]:
-        """Start a run that reads what this one read, to the byte."""
+        """Start a run with the same snapshot."""
         return (yield from start_run(self._driver, {"replayOf": self.id}, idempotency_key))
 
     @operation
     def finish(
         self, status: str = "completed", *, idempotency_key: str | None = None
     ) -> Steps[Run[Driver]]:
-        """End it as completed, failed or cancelled. Raises Conflict if it ended otherwise."""
+        """End the run as completed, failed or cancelled.
+
+        Raises Conflict if it ended with another status.
+        """
         return (yield from self._change({"status": status}, idempotency_key))
 
     @operation
     def release(self, *, idempotency_key: str | None = None) -> Steps[Run[Driver]]:
-        """Give up its snapshot for good, so that old versions may be pruned.
+        """Release the snapshot permanently, so that old versions may be pruned.
 
         Raises Conflict while it is running.
         """
@@ -173,13 +176,13 @@ class Run(Resource[Driver]):
 
     @operation
     def refresh(self) -> Steps[Run[Driver]]:
-        """Fetch it again."""
+        """Fetch the run again."""
         self.facts = run_facts((yield from get_json(api_path("runs", self.id))))
         return self
 
     @event_stream
     def events(self, *, since: str | None = None, include_connected: bool = False) -> EventReader:
-        """Its own log from the beginning, or after a cursor; ends when the run has ended."""
+        """Stream the run's events from the start or a cursor, until the run ends."""
         return EventReader(self._event_source(), since, include_connected=include_connected)
 
     def _event_source(self) -> Steps[EventSource]:
@@ -207,7 +210,7 @@ def run_facts(body: Any) -> Mapping[str, Any]:
 def start_run(
     driver: Driver, fields: Mapping[str, Any], idempotency_key: str | None = None
 ) -> Steps[Run[Driver]]:
-    """Start a run by those fields that have a value."""
+    """Start a run; fields that are None are omitted."""
     body = {name: value for name, value in fields.items() if value}
     path = api_path("runs")
     created = yield from send_json("POST", path, body, idempotency_key=idempotency_key)

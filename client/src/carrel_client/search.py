@@ -36,7 +36,7 @@ class SearchResult(Model):
     items: tuple[SearchHit, ...] = nested_list(SearchHit)
     """The hits, best first."""
     complete: bool
-    """False if there was more than one search looks at."""
+    """False if the search stopped at its limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class PendingPin(Model):
     latest_sha256: str
     newly_offered: bool
     mine: bool
-    """Whether the agent works for the caller, or belongs to them."""
+    """Whether the caller is the agent's person or owner."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class PendingDream(Model):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbox(Model):
-    """What waits for people: at most 500 of each, and the counts of all."""
+    """Pending reviews and approvals: at most 500 of each kind, and all counts."""
 
     pins: tuple[PendingPin, ...] = nested_list(PendingPin)
     approvals: tuple[Approval, ...] = nested_list(Approval)

@@ -26,7 +26,7 @@ class Entry(Model):
     """One entry of a transcript."""
 
     number: int
-    """Its place in the session, from 1."""
+    """Number within the session, from 1."""
     timestamp: datetime
     role: str
     """user, assistant, tool or system."""
@@ -37,7 +37,7 @@ class Entry(Model):
 
 
 class Session(Resource[Driver]):
-    """A session, as it was when it was last fetched or changed here."""
+    """A session as last fetched or changed by this object."""
 
     def __init__(self, driver: Driver, facts: Mapping[str, Any]) -> None:
         super().__init__(driver)
@@ -70,7 +70,7 @@ class Session(Resource[Driver]):
 
     @property
     def last_at(self) -> datetime:
-        """When the last entry was appended."""
+        """Time of the last entry."""
         return parse_time(self.facts["lastAt"])
 
     @property
@@ -106,7 +106,7 @@ class Session(Resource[Driver]):
 
     @operation
     def close(self, *, idempotency_key: str | None = None) -> Steps[Session[Driver]]:
-        """Close it: no entry can be appended any more."""
+        """Close the session; later appends are refused."""
         path = self._path(self.id, "close")
         body = yield from send_json("POST", path, idempotency_key=idempotency_key)
         self.facts = session_facts(body)
@@ -114,7 +114,7 @@ class Session(Resource[Driver]):
 
     @operation
     def refresh(self) -> Steps[Session[Driver]]:
-        """Fetch it again."""
+        """Fetch the session again."""
         self.facts = session_facts((yield from get_json(self._path(self.id), {"limit": "1"})))
         return self
 
@@ -193,14 +193,14 @@ class Sessions(Resource[Driver]):
     def list(
         self, *, scope: str | None = None, limit: int = 100
     ) -> Steps[tuple[Session[Driver], ...]]:
-        """A page of sessions, that with the last entry first."""
+        """Return a page of sessions, ordered by last entry, newest first."""
         return (yield from self._list({"limit": str(limit)}, scope))
 
     @operation
     def search(
         self, query: str, *, scope: str | None = None, limit: int = 50
     ) -> Steps[tuple[Session[Driver], ...]]:
-        """Sessions with entries that have these words, or words that begin so, best first.
+        """Search entries by words or prefixes; return their sessions, best first.
 
         Each has its ``facts["matches"]``.
         """

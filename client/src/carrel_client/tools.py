@@ -16,14 +16,14 @@ from carrel_client.requests import api_path, drop_none, get_json, items_of, send
 
 @dataclass(frozen=True, slots=True)
 class ToolReply:
-    """What is returned to the model."""
+    """Result of a tool call for the model."""
 
     content: str
     is_error: bool
     structured: Any = None
-    """The content as a value, if it is JSON."""
+    """Decoded content if it is JSON."""
     approval: Approval | None = None
-    """The request for approval, if the call waits for a person."""
+    """Approval if the call waits for a person."""
 
 
 class Tools(Resource[Driver]):
@@ -35,7 +35,7 @@ class Tools(Resource[Driver]):
 
     @operation
     def describe(self, dialect: str = "mcp") -> Steps[tuple[dict[str, Any], ...]]:
-        """Their definitions for a model: ``mcp``, ``openai`` or ``anthropic``."""
+        """Return the tool definitions in a format: ``mcp``, ``openai`` or ``anthropic``."""
         page = yield from get_json(api_path("agents", self._agent, "tools"), {"dialect": dialect})
         try:
             return tuple(dict(row) for row in items_of(page))
