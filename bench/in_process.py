@@ -1,4 +1,4 @@
-"""Reads by the client in process, beside the same reads by the actions that serve them."""
+"""Reads by the in-process client compared with the same reads by the actions."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from carrel_client.drivers import AsyncDriver
 
 READS: Final = 100
 REPEATS: Final = 20
-"""Of which the quickest counts, since other programs only slow a read down."""
+"""Rounds; the fastest counts, since other programs only slow a read down."""
 CONTENT: Final = "x" * 2000
 EARLIER_RATIOS: Final = {"workspace": 3.3, "agent": 2.05}
-"""The same ratios of the implementation that carrel.open had before it became the client."""
+"""The same ratios before `carrel.open` returned the client."""
 
 Read = Callable[[], Awaitable[str]]
 

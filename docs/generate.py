@@ -1,4 +1,7 @@
-"""Generate docs/reference from the code: `make docs`. A test fails if a page is outdated."""
+"""Generate docs/reference from the code: `make docs`.
+
+A test fails if a page is outdated.
+"""
 
 from __future__ import annotations
 

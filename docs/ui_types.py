@@ -1,4 +1,4 @@
-"""Generate the console's types from OpenAPI and the GraphQL schema: `make ui-types`."""
+"""Generate the console's types from OpenAPI and GraphQL: `make ui-types`."""
 
 from __future__ import annotations
 

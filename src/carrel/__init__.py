@@ -1,4 +1,4 @@
-"""Carrel: layered, versioned files for AI agents, reviewed and frozen for every run."""
+"""Layered, versioned files for AI agents, reviewed and frozen for every run."""
 
 from __future__ import annotations
 

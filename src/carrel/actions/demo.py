@@ -89,7 +89,7 @@ class NoWebhooks:
 
 @dataclass
 class DemoScene:
-    """The ports at a moment of the past, and what earlier steps created, by key or name."""
+    """Ports with a clock in the past, and records created by earlier steps, by name."""
 
     now: Ports
     people: dict[str, Actor]
@@ -232,7 +232,7 @@ async def _talk(
     entries: Sequence[Mapping[str, str]],
     closed: bool = False,
 ) -> None:
-    """Start a session; an entry is a text by the role that said it."""
+    """Start a session with entries; each maps a role to its text."""
     session = await sessions.start(scene.ports, author, agent, plugin=_CHANNEL)
     new = [
         NewEntry(role, text, plugin=_CHANNEL) for entry in entries for role, text in entry.items()

@@ -1,7 +1,7 @@
 """Decides which old versions may be pruned.
 
-Never the newest ones, never one that a kept run can see, and none of an agent whose history is kept
-in git.
+The newest versions, versions that a retained run can read, and versions of an agent with git
+enabled are never pruned.
 """
 
 from __future__ import annotations

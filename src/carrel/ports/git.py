@@ -40,13 +40,13 @@ class Repository(Protocol):
         """Return the ids of all blobs below a tree, by path."""
 
     async def begin(self, key: str) -> None:
-        """Start an empty repository, which replaces the present one at `publish`."""
+        """Start an empty repository; `publish` replaces the current one by it."""
 
     async def put_blobs(self, contents: Sequence[bytes]) -> Sequence[str]:
         """Add contents and return their ids."""
 
     async def put_files(self, files: Mapping[str, str | None]) -> str:
-        """Set or remove (None) the blobs of paths in the current tree; return the tree's id.
+        """Set or remove (None) blobs by path in the current tree; return its id.
 
         The tree is empty when the repository is opened or begun. If a path is a file and a folder
         at once, the tree contains the folder, and the file again once the folder is gone.
@@ -55,7 +55,7 @@ class Repository(Protocol):
     async def put_commits(
         self, commits: Sequence[tuple[CommitDraft, Mapping[str, str | None]]], parent: str | None
     ) -> Sequence[str]:
-        """Add commits in a line, each with changes to the tree before it; return their ids."""
+        """Add a chain of commits, each with its changes; return their ids."""
 
     async def put_tag(self, tag: TagDraft, commit: str) -> str:
         """Add an annotated tag of a commit and return its id."""

@@ -1,4 +1,4 @@
-"""Records revision that one request sees, for stores where asking is a round trip."""
+"""Records revision of one request, for stores that need a round trip for it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from time import monotonic
 from typing import Final
 
 MAX_AGE_SECONDS: Final = 1.0
-"""A request that waits longer, such as for a command, asks for the revision again."""
+"""After this time, for example after a command, the revision is loaded again."""
 
 
 class RequestScope:
-    """Revision that the store last gave to one request.
+    """Records revision that one request loaded last.
 
-    A commit or a started run ends its use, since the caller may check then whether its decision
-    still holds. Tasks that outlive the request do not use it.
+    A commit or a started run discards it, since the caller may then check its decision again.
+    Tasks that outlive the request do not use it.
     """
 
     __slots__ = ("_loaded_at", "_revision", "commits", "is_open")
@@ -26,7 +26,7 @@ class RequestScope:
         self.is_open = True
 
     def get(self) -> int | None:
-        """Return the revision; None if it must be asked."""
+        """Return the revision; None if it must be loaded."""
         if self._loaded_at is None or monotonic() - self._loaded_at > MAX_AGE_SECONDS:
             return None
         return self._revision
@@ -56,6 +56,6 @@ def end(token: Token[RequestScope | None]) -> None:
 
 
 def current() -> RequestScope | None:
-    """Return the scope of the running request; None outside requests and after their end."""
+    """Return the scope of the current request; None outside of requests."""
     scope = _CURRENT.get()
     return scope if scope is not None and scope.is_open else None

@@ -246,7 +246,7 @@ async def _plan_child(ports: Ports, parent: Run, request: RunRequest) -> _RunPla
 async def _verify_takeover(ports: Ports, snapshot_owner: Run, started: Run) -> None:
     """Cancel the run if the reused snapshot may have been pruned. Raises Conflict.
 
-    Deleted snapshots never come back, so one that is kept now was kept all the time.
+    A deleted snapshot is never restored, so a snapshot that exists now existed throughout.
     """
     [owner_run] = await ports.runs.get(snapshot_owner.tenant, [snapshot_owner.id])
     if owner_run is None or not owner_run.snapshot_kept:

@@ -24,7 +24,7 @@ INLINE_BYTES: Final = 256 * 1024
 
 
 async def search(workspace: WorkspaceFiles, query: GrepQuery, max_bytes: int) -> bytes:
-    """Return the formatted matches in order of path; stops after more than ``max_bytes``.
+    """Return the formatted matches by path; stops after more than ``max_bytes``.
 
     Raises NotFound for a root that does not exist, ValidationError for an invalid pattern.
     """

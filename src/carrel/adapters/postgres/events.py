@@ -38,7 +38,7 @@ class PostgresEvents:
         return tuple(map(_event_from_row, rows))
 
     async def latest_cursor(self) -> str:
-        """Return the cursor of the horizon; later events are of its transaction or later ones."""
+        """Return the cursor of the horizon: every later event follows it."""
         row = await self._database.row("latest_event")
         return f"{int(row[0]) - 1}.{row[1]}"
 

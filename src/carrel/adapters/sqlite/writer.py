@@ -38,8 +38,10 @@ _MAX_GROUP_JOBS: Final = 64
 
 _FAST_COMMIT_SECONDS: Final = 0.002
 _FAST_COMMITS_REQUIRED: Final = 16
-"""After this many consecutive commits below the time limit, commits run on the event loop, which
-saves two thread hops. One slow commit ends this."""
+"""Consecutive fast commits after which commits run on the event loop.
+
+This saves two thread hops. After one slow commit they run in the thread again.
+"""
 
 
 @dataclass(slots=True)

@@ -102,7 +102,10 @@ def group_by_revision(versions: Iterable[Version]) -> Iterator[StoreCommit]:
 def draft_commit(
     commit: StoreCommit, redact: Callable[[str], str], *, pruned: bool = False
 ) -> CommitDraft:
-    """Return the git commit of one revision; ``pruned`` notes that older versions are gone."""
+    """Return the git commit of one revision.
+
+    ``pruned`` adds a note that older versions were deleted.
+    """
     first = commit.versions[0]
     message = _commit_message(commit, redact(first.reason), pruned=pruned)
     return CommitDraft(git_author(first.author), first.head.at, message)

@@ -29,7 +29,10 @@ _RE2_ERRORS: Final = {
     "invalid escape sequence": "{} is not supported",
     "pattern too large - compile failed": "it is too large",
 }
-"""Our messages by the part of RE2's before the colon; the part after it fills the braces."""
+"""Messages by the part of RE2's message before the colon.
+
+The part after the colon replaces the braces.
+"""
 
 
 class GrepOutput(StrEnum):
@@ -55,7 +58,10 @@ class GrepQuery(Struct, frozen=True):
         return {GrepOutput.FILES: 1, GrepOutput.CONTENT: max_bytes + 1}.get(self.mode, _MAX_COUNT)
 
     def includes(self, path: Path) -> bool:
-        """Whether the glob selects a file: by its path if the glob has a slash, else by name."""
+        """Whether the glob selects a file.
+
+        A glob with a slash matches the path, otherwise the name.
+        """
         if ".git" in path.text.split("/"):
             return False
         if not self.glob:
@@ -119,7 +125,7 @@ def matching_lines(regex: LinearRegex, content: bytes, limit: int) -> list[int]:
 
 
 def format_matches(query: GrepQuery, name: str, content: bytes, numbers: Sequence[int]) -> bytes:
-    """Return the output for one file; its name is empty if it is the query's only file."""
+    """Return the output for one file; ``name`` is empty for a single-file query."""
     prefix = name.encode() + b":" if name else b""
     match query.mode:
         case GrepOutput.FILES:

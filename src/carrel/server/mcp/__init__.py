@@ -1,4 +1,7 @@
-"""MCP server for one agent: tools, resources and prompt. The SDK is imported on first use."""
+"""MCP server for one agent: tools, resources and prompt.
+
+The SDK is imported on first use.
+"""
 
 from __future__ import annotations
 

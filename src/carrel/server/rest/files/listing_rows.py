@@ -46,7 +46,10 @@ def encode_listing(
 def _load_row(
     parts: LruCache[Any, Any], store: object, file: File, stored: bytes, *, raw: bool
 ) -> tuple[Head, bytes, bytes]:
-    """Row before and after its etag, by identity of its head, which the entry keeps alive."""
+    """Return the parts of a row before and after its etag, with its head.
+
+    Cached by identity of the head, which the cached row keeps alive.
+    """
     key = (
         store,
         id(file.head),
