@@ -67,7 +67,7 @@ def _actor(person: Record, role: Role) -> Actor:
 
 
 class EarlierClock:
-    """A clock that is behind; its ids and tokens are those of now."""
+    """Clock with times in the past; ids and tokens come from the given clock."""
 
     def __init__(self, clock: Clock, ago: TimestampMs) -> None:
         self._clock, self._ago = clock, ago

@@ -102,7 +102,7 @@ class Model2VecIndex:
         return tuple(_top_matches(row, matrix.ids, limit) for row in cosines.round(_COSINE_DIGITS))
 
     def vectors(self, texts: Sequence[str]) -> Matrix:
-        """Return one row per text: norm 1, or zeros if the model knows no word of it."""
+        """Return one row per text: norm 1, or zeros if the model knows none of its words."""
         keys = [blake2b(text.encode(), digest_size=16).digest() for text in texts]
         with self._lock:
             by_key = {

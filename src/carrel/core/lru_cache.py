@@ -57,7 +57,7 @@ class LruCache(Generic[K, V]):
         return self._values.get(key)
 
     def put(self, key: K, value: V, weight: int = 1) -> None:
-        """Store or replace a value; one above the weight of an entry is not stored."""
+        """Store or replace a value; above the maximum weight of an entry, only remove it."""
         self.remove(key)
         if weight > self._max_entry_weight:
             return

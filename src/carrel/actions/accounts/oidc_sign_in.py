@@ -32,12 +32,12 @@ class CodeFlow(Protocol):
         """Verifier of the tokens that the issuer exchanges for codes."""
 
     async def authorization_url(self, redirect: str, state: str, nonce: str, verifier: str) -> str:
-        """Where the browser goes. Raises ConnectionError."""
+        """Return the issuer's URL for the browser. Raises ConnectionError."""
 
     async def exchange_code(self, code: str, redirect: str, nonce: str, verifier: str) -> str:
-        """The token for a code, if it is good and for this sign-in.
+        """Exchange a code for a verified token of this sign-in.
 
-        Raises Unauthenticated, saying nothing of why, and ConnectionError.
+        Raises Unauthenticated without a reason, and ConnectionError.
         """
 
 

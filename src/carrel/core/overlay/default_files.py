@@ -144,7 +144,7 @@ def plan_defaults(
 
 
 def mark_reviewed(seeded: SeedState, path: Path, digest: Digest) -> SeedState:
-    """Record that the operator saw this version and keeps the own one."""
+    """Record that the operator saw this version and keeps the stored text."""
     return SeedState(seeded.version, {**seeded.files, path: digest})
 
 

@@ -74,7 +74,7 @@ def _load_schema_text() -> tuple[bytes, str]:
 
 def _execute_endpoint(depth: int, cost: int) -> Endpoint:
     documents: DocumentCache | None = None
-    """Of the app that has this endpoint; created on first use."""
+    """Cache of the app that has this endpoint; created on first use."""
 
     @endpoint(
         "POST",
