@@ -26,7 +26,7 @@ from carrel.server.http.openapi import build_document
 from carrel.server.http.problems import CORRUPT, METHOD_NOT_ALLOWED, REFUSAL_STATUS
 from carrel.server.http.response_cache import ResponseCache
 from carrel.settings import PREFIX, Settings
-from carrel.tools import ALL
+from carrel.tools.registry import ALL_TOOLS
 from carrel.tools.tool import Tool
 from carrel.wiring.ports import open_ports
 from carrel.wiring.server_app import endpoints
@@ -245,7 +245,7 @@ def tools() -> str:
         "/v1/agents/{id}/tools?dialect=mcp|openai|anthropic` describes them. `allowedTools` of an "
         "agent filters them. A private tool is not available in shared sessions."
     )
-    return page("Tools", about, *(_tool(tool) for tool in ALL))
+    return page("Tools", about, *(_tool(tool) for tool in ALL_TOOLS))
 
 
 def _tool_properties(tool: Tool) -> tuple[tuple[str, bool], ...]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from carrel.settings import SettingsError
-    from carrel.wiring.inprocess import InProcessClient
+    from carrel.wiring.in_process import InProcessClient
 
 __all__ = [
     "Busy",
@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 _LAZY: Final = {
-    "InProcessClient": "carrel.wiring.inprocess",
+    "InProcessClient": "carrel.wiring.in_process",
     "SettingsError": "carrel.settings",
 }
 """Names imported on first access, so that ``import carrel`` stays cheap."""
@@ -77,6 +77,6 @@ def open(
     rights of the first tenant's owner. Settings have the same names as the server's; the
     environment is not read. Raises SettingsError.
     """
-    from carrel.wiring.inprocess import open_in_process  # noqa: PLC0415 - imports the server
+    from carrel.wiring.in_process import open_in_process  # noqa: PLC0415 - imports the server
 
     return open_in_process(location, settings)

@@ -14,7 +14,7 @@ from carrel.actions.agents import agents, overview, templates
 from carrel.actions.events import webhooks
 from carrel.actions.maintenance.integrity import check_secrets, check_store
 from carrel.actions.memory import dreams, memories
-from carrel.actions.overlay import pins, stacks
+from carrel.actions.overlay import pin_reviews, stacks
 from carrel.actions.runs import runs
 from carrel.actions.sandbox import sandboxes, workspaces
 from carrel.actions.sessions import sessions
@@ -86,7 +86,7 @@ async def test_the_demo_has_data_of_every_kind(anywhere: Ports, mara: Actor) -> 
 async def test_an_update_awaiting_review_has_a_reason(anywhere: Ports, mara: Actor) -> None:
     [rules] = [
         review.pin
-        for review in await pins.load_reviews(anywhere, mara, "otto")
+        for review in await pin_reviews.load_reviews(anywhere, mara, "otto")
         if review.pin.path.text == "GUARDRAILS.md"
     ]
     assert rules.overridden and rules.update_available

@@ -11,7 +11,7 @@ from typing import Any
 from tests.support.server_process import carrel
 
 import carrel as library
-from carrel.wiring.inprocess import settings_for
+from carrel.wiring.in_process import settings_for
 from carrel.wiring.ports import open_ports
 
 

@@ -15,7 +15,7 @@ import carrel
 import carrel_client
 from carrel import InProcessClient
 from carrel.core import errors
-from carrel.wiring.inprocess import settings_for
+from carrel.wiring.in_process import settings_for
 from carrel_client import AsyncEventStream
 
 HEAVY = (

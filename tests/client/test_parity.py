@@ -14,7 +14,7 @@ import pytest
 
 import carrel_client
 from carrel.settings import Settings
-from carrel.wiring.inprocess import InProcessClient
+from carrel.wiring.in_process import InProcessClient
 from carrel.wiring.server_app import endpoints
 from carrel_client import AsyncClient, Client
 from carrel_client.client import ApiClient

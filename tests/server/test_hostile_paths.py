@@ -24,7 +24,7 @@ from tests.support.rest_tenant import URL, create_member, create_overlay_agent
 from carrel.actions.accounts import credentials
 from carrel.server.graphql import http
 from carrel.server.http.local_app import LocalApp
-from carrel.wiring.inprocess import InProcessClient
+from carrel.wiring.in_process import InProcessClient
 from carrel.wiring.rest_endpoints import REST_ENDPOINTS
 from carrel_client import AgentWorkspace, Refusal
 from carrel_client.drivers import AsyncDriver

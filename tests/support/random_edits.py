@@ -14,7 +14,7 @@ from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
-from carrel.actions.overlay import pins, stacks
+from carrel.actions.overlay import pin_reviews, stacks
 from carrel.actions.policy import policies
 from carrel.actions.policy.policies import ClassRuleModel, PolicyModel
 from carrel.core.access import Actor
@@ -104,7 +104,7 @@ class Simulation:
 
     async def review(self, owner: Actor, first: int, second: int) -> None:
         reviewed = digest(_pick(TEXTS, second))
-        await pins.accept(self.ports, owner, _pick(SLUGS, first), PATHS[0], reviewed)
+        await pin_reviews.accept(self.ports, owner, _pick(SLUGS, first), PATHS[0], reviewed)
 
     async def pin_more(self, owner: Actor, first: int, second: int) -> None:
         rules = (ClassRuleModel(_pick(("SOUL.md", "memory/*"), first), FileClass.PINNED),)

@@ -16,7 +16,8 @@ from carrel.core.sandbox import tool_access
 from carrel.core.store.commit import Applied, Commit
 from carrel.core.store.record import RecordChange, RecordType
 from carrel.ports import Ports
-from carrel.tools import ALL, calls
+from carrel.tools import calls
+from carrel.tools.registry import ALL_TOOLS
 from carrel.tools.tool import ApprovalCheck, Tool, ToolArguments, ToolContext
 
 SANDBOX = "sb_" + "0" * 24
@@ -89,8 +90,8 @@ def replace_bash_tool(
         )
         for name in ("async_status", "bash")
     ]
-    others = [tool for tool in ALL if tool.name not in calls.WORKSPACE_TOOLS]
-    monkeypatch.setattr(calls, "ALL", tuple(sorted((*others, *mine), key=lambda t: t.name)))
+    others = [tool for tool in ALL_TOOLS if tool.name not in calls.WORKSPACE_TOOLS]
+    monkeypatch.setattr(calls, "ALL_TOOLS", tuple(sorted((*others, *mine), key=lambda t: t.name)))
     return shell
 
 

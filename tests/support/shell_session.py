@@ -16,7 +16,8 @@ import carrel
 from carrel.cli import main as cli
 from carrel.core.store.record import RecordType
 from carrel.ports import Ports
-from carrel.tools import ALL, calls
+from carrel.tools import calls
+from carrel.tools.registry import ALL_TOOLS
 from carrel.tools.tool import Tool, ToolContext
 from carrel.wiring import background
 
@@ -49,7 +50,7 @@ async def _run_nothing(ports: Ports, stop: asyncio.Event) -> None:
 
 def main(*, idle: bool = False) -> None:
     tool = Tool("bash", "Runs.", Command, _run, writes=True, approval_check=check_approval)
-    others = (tool for tool in ALL if tool.name not in calls.WORKSPACE_TOOLS)
+    others = (tool for tool in ALL_TOOLS if tool.name not in calls.WORKSPACE_TOOLS)
     calls.ALL = (*others, tool)  # type: ignore[attr-defined]  # in this process only
     if idle:
         background.run_approvals = _run_nothing  # type: ignore[attr-defined]  # as above

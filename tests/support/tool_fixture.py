@@ -21,10 +21,10 @@ from carrel.core.store.commit import Applied, Commit
 from carrel.core.store.entry import Version
 from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.ports import Ports
-from carrel.tools import ALL
+from carrel.tools.registry import ALL_TOOLS
 from carrel.tools.tool import ApprovalCheck, ToolContext
 
-TOOLS = {tool.name: tool for tool in ALL}
+TOOLS = {tool.name: tool for tool in ALL_TOOLS}
 NOTES, DOCS = f"ws_{1:024x}", f"ws_{2:024x}"
 BOX, EDIT_BOX = f"sb_{1:024x}", f"sb_{2:024x}"
 

@@ -11,10 +11,10 @@ import pytest
 from tests.server.rest.agents.test_items import agent_client
 from tests.support.full_app import FullApp, open_full_app
 
-from carrel.tools import ALL
+from carrel.tools.registry import ALL_TOOLS
 
 pytestmark = pytest.mark.anyio
-MINE = [tool for tool in ALL if tool.name.startswith("workspace_")]
+MINE = [tool for tool in ALL_TOOLS if tool.name.startswith("workspace_")]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.full_app import FullApp, create_tool_config, open_full_app
 
-from carrel.tools import ALL
+from carrel.tools.registry import ALL_TOOLS
 
 pytestmark = pytest.mark.anyio
 AGENT = "/v1/agents/kate"
@@ -100,7 +100,7 @@ async def test_no_tool_reveals_private_content(agent: PrivateAgent) -> None:
         {"pattern": "z", "output_mode": "content"},
         {"command": "cat MEMORY.md"},
     ]
-    for tool in ALL:
+    for tool in ALL_TOOLS:
         for context in shared_contexts(agent):
             for arguments in guesses:
                 body = {"arguments": arguments, **context}
@@ -157,7 +157,7 @@ words = st.text(st.sampled_from("azniber *%_'\"\\"), max_size=8)
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    tool=st.sampled_from(ALL),
+    tool=st.sampled_from(ALL_TOOLS),
     context_index=st.integers(0, 5),
     text=words,
     number=st.integers(-1, 600),

@@ -17,6 +17,8 @@ from carrel.core.store.record import Record, decode_body
 
 BACKOFF_SECONDS: Final = (5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600)
 """Wait after each failed attempt; the delivery fails after the last one."""
+RETENTION_MS: Final = 30 * 24 * 3600 * 1000
+"""Age at which a closed delivery and its attempts are deleted."""
 
 
 class WebhookRecord(Struct, frozen=True, rename="camel"):

@@ -34,8 +34,8 @@ from carrel.core.sandbox.tool_access import (
     available_tool_names,
 )
 from carrel.ports import CorruptContent, Ports
-from carrel.tools import ALL
 from carrel.tools.call_idempotency import run_call_once
+from carrel.tools.registry import ALL_TOOLS
 from carrel.tools.tool import ApprovalCheck, Tool, ToolArguments, ToolContext, ToolReply
 
 ASYNC_STATUS: Final = "async_status"
@@ -57,7 +57,7 @@ def available_tools(config: AgentConfig, access: ToolAccess | None = None) -> Se
         names |= {ASYNC_STATUS}
     return [
         tool
-        for tool in ALL
+        for tool in ALL_TOOLS
         if is_allowed(config.allowed_tools, tool.name)
         and (tool.name not in WORKSPACE_TOOLS or tool.name in names)
     ]

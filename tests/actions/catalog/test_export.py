@@ -20,7 +20,7 @@ from carrel.actions.catalog.export import CLAIM_KEY, export
 from carrel.actions.catalog.writer import ExportResult
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
-from carrel.actions.overlay import pins, stacks
+from carrel.actions.overlay import pin_reviews, stacks
 from carrel.adapters.filesystem.object_directory import DirectoryObjectStore
 from carrel.core.access import Actor
 from carrel.core.errors import Conflict, NotFound
@@ -115,7 +115,7 @@ async def test_a_changed_template_leaves_its_agents_pins_readable(tenant: Export
 
     assert object_store.objects[version("GUARDRAILS.md", b"be good")] == b"be good"
     assert object_store.objects[version("GUARDRAILS.md", b"be better")] == b"be better"
-    await pins.accept(tenant.ports, tenant.owner, "marco", RULES, digest(b"be better"))
+    await pin_reviews.accept(tenant.ports, tenant.owner, "marco", RULES, digest(b"be better"))
     await export(tenant.ports, object_store)
     assert version("GUARDRAILS.md", b"be good") not in object_store.objects
 

@@ -16,7 +16,7 @@ from carrel.actions.accounts import audit
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
-from carrel.actions.overlay import pins, stacks
+from carrel.actions.overlay import pin_reviews, stacks
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_change, agent_from_record
 from carrel.core.identifiers import Path, digest
@@ -77,7 +77,9 @@ async def test_accept_for_all_takes_few_statements(counted_ports: Ports, size: i
     await files.put(counted_ports, sales, RULES, b"be better", owner)
 
     CountingConnection.singles = CountingConnection.batches = 0
-    results = await pins.accept_for_all(counted_ports, owner, "sales", RULES, digest(b"be better"))
+    results = await pin_reviews.accept_for_all(
+        counted_ports, owner, "sales", RULES, digest(b"be better")
+    )
 
     assert [result.changed for result in results] == [True] * size
     transactions = -(-size // BATCH_SIZE)
@@ -87,7 +89,9 @@ async def test_accept_for_all_takes_few_statements(counted_ports: Ports, size: i
     [entry] = (await audit.list_audit_entries(counted_ports, owner, limit=1)).items
     assert entry.reason.endswith(f"to {digest(b'be better')}, for all")
     assert entry.subjects == (f"agent/{results[-1].agent}",)
-    again = await pins.accept_for_all(counted_ports, owner, "sales", RULES, digest(b"be better"))
+    again = await pin_reviews.accept_for_all(
+        counted_ports, owner, "sales", RULES, digest(b"be better")
+    )
     assert not any(result.changed or result.problem for result in again)
 
 
@@ -109,7 +113,9 @@ async def test_an_agent_changed_at_the_same_time_is_decided_again(counted_ports:
         return trees
 
     counted_ports.trees.read = read_and_patch  # type: ignore[method-assign]
-    results = await pins.accept_for_all(counted_ports, owner, "sales", RULES, digest(b"be better"))
+    results = await pin_reviews.accept_for_all(
+        counted_ports, owner, "sales", RULES, digest(b"be better")
+    )
     problems = [result for result in results if result.problem]
     assert [result.agent for result in problems] == [first.id]
     assert sum(result.changed for result in results) == 30

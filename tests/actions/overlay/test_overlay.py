@@ -13,7 +13,7 @@ from carrel.actions.accounts.credentials import authenticate
 from carrel.actions.accounts.keys import KeySpec
 from carrel.actions.agents import agents, templates
 from carrel.actions.files import files
-from carrel.actions.overlay import pins
+from carrel.actions.overlay import pin_reviews
 from carrel.actions.policy import policies
 from carrel.actions.policy.policies import ClassRuleModel, LimitsModel, PolicyModel
 from carrel.actions.runs import runs, snapshots
@@ -69,23 +69,23 @@ async def test_an_accept_is_bound_to_the_reviewed_version_and_can_be_rolled_back
     await tenant.write(tenant.sales, RULES, b"be better")
     [status] = [
         review
-        for review in await pins.load_reviews(ports, owner, "marco")
+        for review in await pin_reviews.load_reviews(ports, owner, "marco")
         if review.pin.path == RULES
     ]
     assert (status.pinned, status.latest) == (b"be good", b"be better")
     assert status.pin.update_available
     await tenant.write(tenant.sales, RULES, b"be best")
     with pytest.raises(WorkspaceConflict):
-        await pins.accept(ports, owner, "marco", RULES, digest(b"be better"))
+        await pin_reviews.accept(ports, owner, "marco", RULES, digest(b"be better"))
     assert await tenant.read(RULES) == b"be good"
 
     await tenant.write(await tenant.agent_stack(), RULES, b"mine", accept_template_update=True)
     assert await tenant.source(RULES) == "agent-override-pinned"
-    pin = await pins.accept(ports, owner, "marco", RULES, digest(b"be best"))
+    pin = await pin_reviews.accept(ports, owner, "marco", RULES, digest(b"be best"))
     assert not pin.update_available
     assert not pin.overridden
     assert await tenant.read(RULES) == b"be best"
-    await pins.roll_back(ports, owner, "marco", RULES)
+    await pin_reviews.roll_back(ports, owner, "marco", RULES)
     assert await tenant.read(RULES) == b"be good"
 
 
@@ -100,12 +100,12 @@ async def test_only_owners_and_admins_in_person_review(tenant: OverlayTenant) ->
     reviewed = digest(b"be better")
     for actor in (member, machine):
         with pytest.raises(Forbidden):
-            await pins.accept(ports, actor, "marco", RULES, reviewed)
+            await pin_reviews.accept(ports, actor, "marco", RULES, reviewed)
         with pytest.raises(Forbidden):
-            await pins.accept_for_all(ports, actor, "sales", RULES, reviewed)
+            await pin_reviews.accept_for_all(ports, actor, "sales", RULES, reviewed)
     with pytest.raises(ValidationError):
-        await pins.accept(ports, admin, "marco", SOUL, reviewed)
-    assert not (await pins.accept(ports, admin, "marco", RULES, reviewed)).update_available
+        await pin_reviews.accept(ports, admin, "marco", SOUL, reviewed)
+    assert not (await pin_reviews.accept(ports, admin, "marco", RULES, reviewed)).update_available
 
 
 async def test_accepting_for_all_gives_an_outcome_per_agent(tenant: OverlayTenant) -> None:
@@ -113,16 +113,18 @@ async def test_accepting_for_all_gives_an_outcome_per_agent(tenant: OverlayTenan
     for n in range(5):
         await tenant.create_agent(f"agent-{n}", f"Agent {n}")
     await tenant.write(tenant.sales, RULES, b"be better")
-    await pins.accept(ports, owner, "agent-0", RULES, digest(b"be better"))
+    await pin_reviews.accept(ports, owner, "agent-0", RULES, digest(b"be better"))
     await tenant.write(
         await tenant.agent_stack("agent-1"), RULES, b"mine", accept_template_update=True
     )
-    results = await pins.accept_for_all(ports, owner, "sales", RULES, digest(b"be better"))
+    results = await pin_reviews.accept_for_all(ports, owner, "sales", RULES, digest(b"be better"))
     assert [result.problem for result in results] == [None] * 6
     assert [result.changed for result in results].count(False) == 1
     for name in ("marco", *(f"agent-{n}" for n in range(5))):
         assert await tenant.read(RULES, name) == b"be better"
-    stale = await pins.accept_for_all(ports, owner, "sales", RULES, Digest("sha256:" + "0" * 64))
+    stale = await pin_reviews.accept_for_all(
+        ports, owner, "sales", RULES, Digest("sha256:" + "0" * 64)
+    )
     assert all(isinstance(result.problem, WorkspaceConflict) for result in stale)
 
 
@@ -280,7 +282,7 @@ async def test_a_pin_does_not_return_after_its_file_was_deleted(tenant: OverlayT
     await tenant.write(tenant.sales, NOTICE, b"mind the step")
     [notice] = [
         review
-        for review in await pins.load_reviews(ports, owner, "polo")
+        for review in await pin_reviews.load_reviews(ports, owner, "polo")
         if review.pin.path == NOTICE
     ]
     assert (notice.pinned, notice.latest) == (None, b"mind the step")

@@ -17,7 +17,7 @@ from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
-from carrel.actions.overlay import pins, stacks
+from carrel.actions.overlay import pin_reviews, stacks
 from carrel.actions.policy import policies
 from carrel.actions.policy.policies import ClassRuleModel, PolicyModel
 from carrel.core.access import Actor
@@ -73,7 +73,7 @@ class Model:
     async def accept(self, agent: str) -> None:
         text = self.latest(agent) if agent in self.follows else None
         if text is not None:
-            await pins.accept(self.ports, self.owner, agent, RULES, digest(text))
+            await pin_reviews.accept(self.ports, self.owner, agent, RULES, digest(text))
             self.reviewed[agent] = text
             self.overridden.pop(agent, None)
 
@@ -82,7 +82,9 @@ class Model:
         text = self.upstream[template] or self.upstream["defaults"]
         if text is None:
             return
-        results = await pins.accept_for_all(self.ports, self.owner, template, RULES, digest(text))
+        results = await pin_reviews.accept_for_all(
+            self.ports, self.owner, template, RULES, digest(text)
+        )
         assert len(results) == len(followers)
         assert not [result for result in results if result.problem]
         for agent in followers:

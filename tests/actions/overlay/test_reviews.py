@@ -11,7 +11,7 @@ from carrel.actions.accounts.credentials import authenticate
 from carrel.actions.accounts.keys import KeySpec
 from carrel.actions.agents import agents, templates
 from carrel.actions.files import files, history
-from carrel.actions.overlay import pins
+from carrel.actions.overlay import pin_reviews
 from carrel.actions.policy import policies
 from carrel.actions.policy.policies import ClassRuleModel, LimitsModel, PolicyModel
 from carrel.core.access import Actor, CredentialKind
@@ -71,9 +71,9 @@ async def test_the_audit_has_every_review_and_override(tenant: OverlayTenant) ->
     await tenant.write(own, RULES, b"mine", accept_template_update=True)
     await files.delete(ports, own, RULES, owner)
     better, good = digest(b"be better"), digest(b"be good")
-    await pins.accept(ports, owner, "marco", RULES, better)
-    await pins.roll_back(ports, owner, "marco", RULES)
-    await pins.accept_for_all(ports, owner, "sales", RULES, better)
+    await pin_reviews.accept(ports, owner, "marco", RULES, better)
+    await pin_reviews.roll_back(ports, owner, "marco", RULES)
+    await pin_reviews.accept_for_all(ports, owner, "sales", RULES, better)
 
     entries = [
         entry
@@ -133,22 +133,22 @@ async def test_repeated_rollbacks_go_further_back_until_no_version_is_left(
     ports, owner = tenant.ports, tenant.owner
     for text in (b"one", b"two", b"three"):
         await tenant.write(tenant.sales, RULES, text)
-        await pins.accept(ports, owner, "marco", RULES, digest(text))
+        await pin_reviews.accept(ports, owner, "marco", RULES, digest(text))
     for text in (b"two", b"one", b"be good"):
-        await pins.roll_back(ports, owner, "marco", RULES)
+        await pin_reviews.roll_back(ports, owner, "marco", RULES)
         assert await tenant.read(RULES) == text
     with pytest.raises(NotFound):
-        await pins.roll_back(ports, owner, "marco", RULES)
-    await pins.accept(ports, owner, "marco", RULES, digest(b"three"))
-    await pins.roll_back(ports, owner, "marco", RULES)
+        await pin_reviews.roll_back(ports, owner, "marco", RULES)
+    await pin_reviews.accept(ports, owner, "marco", RULES, digest(b"three"))
+    await pin_reviews.roll_back(ports, owner, "marco", RULES)
     assert await tenant.read(RULES) == b"be good"
 
     await policies.put(ports, owner, PolicyModel(limits=LimitsModel(max_versions=1)))
     for text in (b"four", b"five"):
         await tenant.write(tenant.sales, RULES, text)
-        await pins.accept(ports, owner, "marco", RULES, digest(text))
+        await pin_reviews.accept(ports, owner, "marco", RULES, digest(text))
     with pytest.raises(NotFound):
-        await pins.roll_back(ports, owner, "marco", RULES)
+        await pin_reviews.roll_back(ports, owner, "marco", RULES)
     assert await tenant.read(RULES) == b"five"
 
 
@@ -184,9 +184,9 @@ async def test_the_initial_pin_of_an_agent_has_a_version_and_a_history(
     [line] = (await history.list_versions(ports, own, RULES)).items
     assert line.head.entry
     await tenant.write(tenant.sales, RULES, b"be better")
-    await pins.accept(ports, tenant.owner, "marco", RULES, digest(b"be better"))
+    await pin_reviews.accept(ports, tenant.owner, "marco", RULES, digest(b"be better"))
     assert (await files.read_version(ports, own, RULES, 1))[1] == b"be better"
-    await pins.roll_back(ports, tenant.owner, "marco", RULES)
+    await pin_reviews.roll_back(ports, tenant.owner, "marco", RULES)
     newest = (await history.list_versions(ports, own, RULES)).items[0]
     assert newest.reason.startswith("roll GUARDRAILS.md back to its initial pin, from")
 

@@ -218,7 +218,7 @@ def test_limits_and_order_hold_and_policy_is_never_cut(
     for block in prompt.blocks:
         assert (block.status is BlockStatus.OMITTED) == (not block.text)
         assert bool(block.reason) == (block.status is not BlockStatus.INCLUDED)
-        assert (block.status is BlockStatus.CUT_SHORT) <= block.text.endswith(TRUNCATION_MARKER)
+        assert (block.status is BlockStatus.TRUNCATED) <= block.text.endswith(TRUNCATION_MARKER)
         assert len(block.text) <= inputs.file_chars + 100
         if block.path in map(str, POLICY_PATHS) and block.text:
             assert block.text.endswith(texts[block.path].removeprefix("\ufeff").strip())

@@ -141,7 +141,7 @@ def test_the_limits_apply_to_workspace_blocks() -> None:
     assert "x" * 1001 not in cut.text
     statuses = {block.path: block.status for block in cut.blocks}
     assert (statuses["ws_1/MEMORY.md"], statuses["<workspace>"]) == (
-        BlockStatus.CUT_SHORT,
+        BlockStatus.TRUNCATED,
         BlockStatus.INCLUDED,
     )
     full = build_prompt({}, replace(BOTH, prompt_chars=1000), long)

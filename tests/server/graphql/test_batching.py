@@ -17,7 +17,7 @@ from tests.support.stores import ports_over
 from carrel.actions.accounts.credentials import authenticate
 from carrel.actions.agents import agents, overview
 from carrel.actions.files import files
-from carrel.actions.overlay import pins, stacks
+from carrel.actions.overlay import pin_reviews, stacks
 from carrel.adapters.sqlite import database, open_store, reader
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound
@@ -163,11 +163,11 @@ async def test_batch_loads_equal_single_loads(server: FullApp, owner: httpx.Asyn
     assert nothing is None
     for stack, workspace in zip(several, workspaces, strict=True):
         assert workspace == await files.list_files(ports, stack)
-    standings = await pins.load_pin_statuses(ports, actor, listed)
+    standings = await pin_reviews.load_pin_statuses(ports, actor, listed)
     for record, standing in zip(listed, standings, strict=True):
-        statuses = await pins.load_reviews(ports, actor, record.id)
+        statuses = await pin_reviews.load_reviews(ports, actor, record.id)
         assert [status.pin for status in statuses] == list(standing)
     bound = Actor(actor.tenant, "key", agent=listed[0].id)
-    assert len(await pins.load_pin_statuses(ports, bound, listed[:1])) == 1
+    assert len(await pin_reviews.load_pin_statuses(ports, bound, listed[:1])) == 1
     with pytest.raises(NotFound):
-        await pins.load_pin_statuses(ports, bound, listed[:2])
+        await pin_reviews.load_pin_statuses(ports, bound, listed[:2])

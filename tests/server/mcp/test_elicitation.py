@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitRequestFormParams, ElicitResult
 from tests.support.mcp_clients import MODES, OWNER, McpServer, text_of
 
-from carrel.tools import ALL
+from carrel.tools.registry import ALL_TOOLS
 from carrel.tools.tool import ApprovalCheck, Tool, ToolArguments, ToolContext
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +40,7 @@ def launching() -> Iterator[None]:
     """Gives agents a tool that needs approval."""
     RAN.clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("carrel.tools.calls.ALL", (LAUNCH, *ALL))
+        patch.setattr("carrel.tools.calls.ALL", (LAUNCH, *ALL_TOOLS))
         yield
 
 

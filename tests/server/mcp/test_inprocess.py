@@ -25,8 +25,8 @@ from carrel.core.access import Actor, CredentialKind, effective_permissions
 from carrel.core.identifiers import Path
 from carrel.ports import Ports
 from carrel.server.mcp import McpRequest, Subscriptions, create_server
-from carrel.tools import ALL
 from carrel.tools.approved_calls import run_approvals
+from carrel.tools.registry import ALL_TOOLS
 from carrel.tools.tool import ApprovalCheck, Tool, ToolArguments, ToolContext
 
 pytestmark = pytest.mark.anyio
@@ -60,7 +60,7 @@ BREAKS = Tool("breaks", "Breaks.", Arguments, _breaks)
 
 @pytest.fixture
 async def ports(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ports]:
-    monkeypatch.setattr("carrel.tools.calls.ALL", (BREAKS, LAUNCH, *ALL))
+    monkeypatch.setattr("carrel.tools.calls.ALL", (BREAKS, LAUNCH, *ALL_TOOLS))
     FAILED.clear()
     async with open_ports(tmp_path) as opened:
         stop = asyncio.Event()

@@ -10,7 +10,7 @@ from zoneinfo import available_timezones
 
 from msgspec.structs import replace
 
-from carrel.actions.overlay.human_pairs import draft_person_changed, draft_person_removed
+from carrel.actions.overlay.paired_agents import draft_person_changed, draft_person_removed
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import (
     Page,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from carrel.actions.accounts import keys, people
 from carrel.actions.accounts.credentials import hash_token, key_unique_key
 from carrel.actions.overlay import default_files
-from carrel.actions.overlay.human_pairs import draft_tenant_renamed
+from carrel.actions.overlay.paired_agents import draft_tenant_renamed
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import (
     commit_changes,

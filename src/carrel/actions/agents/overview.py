@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from carrel.actions.overlay.agent_layers import load_classes, load_many_agent_layers
-from carrel.actions.overlay.pins import can_see_agent
+from carrel.actions.overlay.pin_reviews import can_see_agent
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import ID_PREFIXES, Page, get_by_id_or_slug, validate_cursor
 from carrel.core.access import Actor

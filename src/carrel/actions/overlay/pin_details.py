@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from carrel.actions.blob_contents import count_tokens
-from carrel.actions.overlay.pins import PinReview
+from carrel.actions.overlay.pin_reviews import PinReview
 from carrel.core.store.blob import Blob
 from carrel.core.store.entry import Version
 from carrel.ports import Ports

@@ -54,16 +54,16 @@ class Database:
         self.url, self._pool = url, pool
 
     async def rows(self, name: str, *values: Any) -> Sequence[Row]:
-        with translate_text_errors():
+        with translate_driver_errors():
             return cast(Sequence[Row], await self._pool.fetch(STATEMENTS[name], *values))
 
     async def row(self, name: str, *values: Any) -> Row:
         """Return the only row of a query."""
-        with translate_text_errors():
+        with translate_driver_errors():
             return cast(Row, await self._pool.fetchrow(STATEMENTS[name], *values))
 
     async def value(self, name: str, *values: Any) -> Any:
-        with translate_text_errors():
+        with translate_driver_errors():
             return await self._pool.fetchval(STATEMENTS[name], *values)
 
     async def script(self, text: str) -> None:
@@ -72,7 +72,7 @@ class Database:
 
 
 @contextmanager
-def translate_text_errors() -> Iterator[None]:
+def translate_driver_errors() -> Iterator[None]:
     """Raise ValidationError for text that PostgreSQL cannot store, such as NUL."""
     try:
         yield

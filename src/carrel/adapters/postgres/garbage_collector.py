@@ -10,10 +10,11 @@ import asyncpg
 from carrel.adapters.postgres.advisory_locks import content_lock_name, lock_number, scope_lock_name
 from carrel.adapters.postgres.database import STATEMENTS
 from carrel.adapters.postgres.rows import from_json, scope_from_row, transpose
+from carrel.core import webhooks
 from carrel.core.identifiers import TimestampMs
 from carrel.core.policy import Limits
+from carrel.core.store import idempotency
 
-_DAY_MS: Final = 24 * 3600 * 1000
 _DELETE_BATCH_SIZE: Final = 500
 _SELECT_BATCH_SIZE: Final = 20_000
 
@@ -27,9 +28,15 @@ class PostgresGarbageCollector:
         return {
             "versions": await self._collect_versions(),
             "contents": await self._collect_contents(now - grace),
-            "receipts": await self._delete_before("delete_expired_idempotency_keys", now - _DAY_MS),
-            "attempts": await self._delete_before("delete_old_attempts", now - 30 * _DAY_MS),
-            "deliveries": await self._delete_before("delete_old_deliveries", now - 30 * _DAY_MS),
+            "receipts": await self._delete_before(
+                "delete_expired_idempotency_keys", now - idempotency.RETENTION_MS
+            ),
+            "attempts": await self._delete_before(
+                "delete_old_attempts", now - webhooks.RETENTION_MS
+            ),
+            "deliveries": await self._delete_before(
+                "delete_old_deliveries", now - webhooks.RETENTION_MS
+            ),
             "events": await self._delete_before("delete_expired_events", now - events_kept),
         }
 

@@ -12,7 +12,7 @@ from carrel.adapters.postgres.database import (
     STATEMENTS,
     Database,
     exclusive_connection,
-    translate_text_errors,
+    translate_driver_errors,
 )
 from carrel.adapters.postgres.garbage_collector import PostgresGarbageCollector
 from carrel.adapters.postgres.rows import from_json, transpose
@@ -77,7 +77,7 @@ class PostgresMaintenance:
             if not await connection.fetchval(STATEMENTS["is_empty"]):
                 raise Conflict("the store is not empty; restore needs an empty store")
             await connection.execute(STATEMENTS["begin_restore"])
-            with translate_text_errors():
+            with translate_driver_errors():
                 async for table, batch in rows:
                     await _load(connection, table, batch)
             for name in _AFTER_RESTORE:

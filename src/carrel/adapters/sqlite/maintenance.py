@@ -17,12 +17,13 @@ from carrel.adapters.sqlite.database import STATEMENTS, connect, transaction
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.sessions import index_batch
 from carrel.adapters.sqlite.writer import Writer
+from carrel.core import webhooks
 from carrel.core.errors import Conflict
 from carrel.core.identifiers import Digest, TimestampMs
 from carrel.core.maintenance.tables import TABLES, key_columns
 from carrel.core.search.full_text import SEARCHED_TYPES, index_terms
+from carrel.core.store import idempotency
 
-_DAY_MS: Final = 24 * 3600 * 1000
 _DELETE_BATCH_SIZE: Final = 500
 """Rows deleted per transaction, so that other writes need not wait long."""
 _MAX_BATCH_BYTES: Final = 4 * 2**20
@@ -95,9 +96,15 @@ class SqliteMaintenance:
             "contents": await self._collect(
                 "unreferenced_contents", now - grace_ms, "delete_content"
             ),
-            "receipts": await self._delete_before("delete_expired_idempotency_keys", now - _DAY_MS),
-            "attempts": await self._delete_before("delete_old_attempts", now - 30 * _DAY_MS),
-            "deliveries": await self._delete_before("delete_old_deliveries", now - 30 * _DAY_MS),
+            "receipts": await self._delete_before(
+                "delete_expired_idempotency_keys", now - idempotency.RETENTION_MS
+            ),
+            "attempts": await self._delete_before(
+                "delete_old_attempts", now - webhooks.RETENTION_MS
+            ),
+            "deliveries": await self._delete_before(
+                "delete_old_deliveries", now - webhooks.RETENTION_MS
+            ),
             "events": await self._collect(
                 "expired_events", now - event_retention_ms, "delete_event"
             ),

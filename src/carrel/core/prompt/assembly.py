@@ -60,7 +60,7 @@ NO_MEMORIES: Final[Mapping[str, PromptDocument]] = {}
 
 class BlockStatus(StrEnum):
     INCLUDED = "kept"
-    CUT_SHORT = "cut"
+    TRUNCATED = "cut"
     OMITTED = "left out"
 
 
@@ -273,7 +273,7 @@ class _PromptBuilder:
         if len(body) > limit:
             if slot.path in POLICY_PATHS:
                 raise _too_large_error(slot, body, limit)
-            status, reason = BlockStatus.CUT_SHORT, self._limit_reason(len(body), remaining)
+            status, reason = BlockStatus.TRUNCATED, self._limit_reason(len(body), remaining)
             body = _truncate(body, limit)
             if not body:
                 return BlockStatus.OMITTED, "", reason

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+RETENTION_MS: Final = 24 * 3600 * 1000
+"""Age at which a key and its response are deleted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from graphql import GraphQLResolveInfo
 from carrel.actions.agents import overview
 from carrel.actions.agents.overview import PinOffer
 from carrel.actions.blob_contents import count_tokens, load_contents
-from carrel.actions.overlay import pins
+from carrel.actions.overlay import pin_reviews
 from carrel.actions.runs import snapshots
 from carrel.core.access import Actor, Permission
 from carrel.core.errors import NotFound, WorkspaceTooLarge
@@ -118,7 +118,9 @@ class ResolverContext:
 
     async def _pins(self, ids: Sequence[str]) -> Sequence[tuple[PinStatus, ...] | Exception]:
         agents_by_id = {agent.id: agent for agent in await self.agents.load_many(ids) if agent}
-        statuses = await pins.load_pin_statuses(self.ports, self.actor, list(agents_by_id.values()))
+        statuses = await pin_reviews.load_pin_statuses(
+            self.ports, self.actor, list(agents_by_id.values())
+        )
         by_id = dict(zip(agents_by_id, statuses, strict=True))
         return [by_id[id] if id in by_id else NotFound("no such agent") for id in ids]
 

@@ -8,7 +8,7 @@ from ariadne import ObjectType, QueryType
 
 from carrel.actions.files import files, history
 from carrel.actions.overlay import stacks
-from carrel.actions.overlay.pins import can_see_agent
+from carrel.actions.overlay.pin_reviews import can_see_agent
 from carrel.core.access import Permission
 from carrel.core.agents.layers import build_stack
 from carrel.core.errors import Conflict, NotFound, ValidationError

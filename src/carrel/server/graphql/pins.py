@@ -7,7 +7,7 @@ from typing import Any, Final
 from ariadne import ObjectType, QueryType
 
 from carrel.actions.agents import agents
-from carrel.actions.overlay.pins import can_see_agent
+from carrel.actions.overlay.pin_reviews import can_see_agent
 from carrel.core.access import Permission
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path

@@ -7,7 +7,7 @@ from typing import Any, Final
 from ariadne import MutationType
 
 from carrel.actions.agents import agents
-from carrel.actions.overlay import pins
+from carrel.actions.overlay import pin_reviews
 from carrel.core.access import Permission
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path
@@ -43,7 +43,7 @@ async def accept(
         return await agents.get(ports, actor, agent_id)
 
     async def accept_update(key: IdempotencyKey | None) -> Record:
-        await pins.accept(ports, actor, agent_id, path, reviewed, key)
+        await pin_reviews.accept(ports, actor, agent_id, path, reviewed, key)
         return await reload()
 
     record = await run_mutation_once(ports, actor, request, accept_update, reload)
@@ -66,7 +66,7 @@ async def accept_for_all(
         raise NotFound("no such tenant")
     path = Path(filename)
     reviewed = parse_reviewed_digest(latest_sha)
-    outcomes = await pins.accept_for_all(ports, actor, template_id, path, reviewed)
+    outcomes = await pin_reviews.accept_for_all(ports, actor, template_id, path, reviewed)
     results = [
         BulkAcceptOutcomeType(
             outcome.agent,
@@ -86,5 +86,5 @@ async def roll_back(
     context = info.context
     ports, actor = context.ports, context.actor
     context.begin_mutation(Permission.TENANT_ADMIN)
-    await pins.roll_back(ports, actor, agent_id, Path(filename), version)
+    await pin_reviews.roll_back(ports, actor, agent_id, Path(filename), version)
     return context.agent_from_record(await agents.get(ports, actor, agent_id))

@@ -12,7 +12,7 @@ import pytest
 from tests.support.full_app import FullApp, create_tool_config, open_full_app
 
 from carrel.core.access import Permission
-from carrel.tools import ALL
+from carrel.tools.registry import ALL_TOOLS
 
 pytestmark = pytest.mark.anyio
 AGENT = "/v1/agents/kate"
@@ -53,7 +53,11 @@ async def names(client: httpx.AsyncClient) -> list[str]:
 
 
 async def test_an_agent_has_every_tool_in_order_of_name(ada: httpx.AsyncClient) -> None:
-    assert await names(ada) == [tool.name for tool in ALL] == sorted(tool.name for tool in ALL)
+    assert (
+        await names(ada)
+        == [tool.name for tool in ALL_TOOLS]
+        == sorted(tool.name for tool in ALL_TOOLS)
+    )
 
 
 async def test_allowed_tools_patterns_hide_all_other_tools(
@@ -65,7 +69,7 @@ async def test_allowed_tools_patterns_hide_all_other_tools(
     assert (await ada.post(f"{AGENT}/tools/what_do_i_know", json={})).status_code == 404
 
 
-@pytest.mark.parametrize("tool", ALL, ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", ALL_TOOLS, ids=lambda tool: tool.name)
 def test_every_tool_schema_is_valid_and_strict(tool: Any) -> None:
     jsonschema.Draft202012Validator.check_schema(tool.schema)
     assert tool.schema["additionalProperties"] is False
@@ -94,7 +98,7 @@ NEEDED = {
 }
 
 
-@pytest.mark.parametrize("tool", [tool.name for tool in ALL])
+@pytest.mark.parametrize("tool", [tool.name for tool in ALL_TOOLS])
 async def test_a_null_optional_argument_counts_as_omitted(
     ada: httpx.AsyncClient, tool: str
 ) -> None:
@@ -182,7 +186,7 @@ async def test_the_run_of_another_agent_is_404(ada: httpx.AsyncClient) -> None:
     assert answer.status_code == 404
 
 
-@pytest.mark.parametrize("tool", [tool.name for tool in ALL if tool.writes])
+@pytest.mark.parametrize("tool", [tool.name for tool in ALL_TOOLS if tool.writes])
 async def test_a_read_only_key_cannot_call_a_writing_tool(
     server: FullApp, ada: httpx.AsyncClient, tool: str
 ) -> None:

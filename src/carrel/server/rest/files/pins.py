@@ -7,9 +7,9 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from carrel.actions.overlay import pin_details, pins
+from carrel.actions.overlay import pin_details, pin_reviews
 from carrel.actions.overlay.pin_details import PinDetail
-from carrel.actions.overlay.reviews import BulkAcceptOutcome
+from carrel.actions.overlay.review_commits import BulkAcceptOutcome
 from carrel.core.access import Permission
 from carrel.core.errors import Busy, Forbidden, NotFound, ValidationError, WorkspaceConflict
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
@@ -153,7 +153,7 @@ def _outcome_to_model(result: BulkAcceptOutcome) -> BulkAcceptOutcomeModel:
 )
 async def list_pins(request: Request) -> Response:
     """List an agent's pinned files with reviewed and latest content."""
-    statuses = await pins.load_reviews(request.ports, request.actor, request.params["id"])
+    statuses = await pin_reviews.load_reviews(request.ports, request.actor, request.params["id"])
     items = [
         _detail_to_model(detail)
         for detail in await pin_details.load_pin_details(request.ports, statuses)
@@ -179,7 +179,9 @@ async def accept(request: Request[AcceptPinBody]) -> Response:
     """
     path, reviewed = Path(request.params["path"]), Digest(f"sha256:{request.body.sha256}")
     name, idempotency_key = request.params["id"], request.idempotency_key
-    pin = await pins.accept(request.ports, request.actor, name, path, reviewed, idempotency_key)
+    pin = await pin_reviews.accept(
+        request.ports, request.actor, name, path, reviewed, idempotency_key
+    )
     return Response.json(pin_to_model(pin))
 
 
@@ -198,7 +200,9 @@ async def roll_back(request: Request[RollBackPinBody]) -> Response:
     """Roll a pin back to the previously reviewed content."""
     name, path = request.params["id"], Path(request.params["path"])
     version, idempotency_key = request.body.version, request.idempotency_key
-    pin = await pins.roll_back(request.ports, request.actor, name, path, version, idempotency_key)
+    pin = await pin_reviews.roll_back(
+        request.ports, request.actor, name, path, version, idempotency_key
+    )
     return Response.json(pin_to_model(pin))
 
 
@@ -218,7 +222,7 @@ async def accept_for_all(request: Request[AcceptPinBody]) -> Response:
     Returns one result per agent.
     """
     path, reviewed = Path(request.params["path"]), Digest(f"sha256:{request.body.sha256}")
-    outcomes = await pins.accept_for_all(
+    outcomes = await pin_reviews.accept_for_all(
         request.ports, request.actor, request.params["id"], path, reviewed
     )
     results = [_outcome_to_model(outcome) for outcome in outcomes]

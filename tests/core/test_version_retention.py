@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from carrel.core.retention import prunable_versions, visible_versions
+from carrel.core.version_retention import prunable_versions, visible_versions
 
 Line = Sequence[tuple[int, int]]
 

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from carrel.actions.blob_contents import load_contents
-from carrel.actions.overlay.reviews import (
+from carrel.actions.overlay.review_commits import (
     ROLL_BACK_PREFIX,
     BulkAcceptOutcome,
     PinnedFileReview,

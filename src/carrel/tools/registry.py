@@ -1,0 +1,55 @@
+"""List of all agent tools."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from carrel.tools.builtin import (
+    async_status,
+    bash,
+    edit,
+    forget,
+    glob,
+    grep,
+    memory_checkpoint,
+    memory_history,
+    my_stats,
+    read,
+    recall,
+    remember,
+    session_logs,
+    what_do_i_know,
+    who_am_i,
+    workspace_delete,
+    workspace_list,
+    workspace_publish,
+    workspace_read,
+    workspace_write,
+    write,
+)
+from carrel.tools.tool import Tool
+
+ALL_TOOLS: Final[tuple[Tool, ...]] = (
+    async_status.TOOL,
+    bash.TOOL,
+    edit.TOOL,
+    forget.TOOL,
+    glob.TOOL,
+    grep.TOOL,
+    memory_checkpoint.TOOL,
+    memory_history.TOOL,
+    my_stats.TOOL,
+    read.TOOL,
+    recall.TOOL,
+    remember.TOOL,
+    session_logs.TOOL,
+    what_do_i_know.TOOL,
+    who_am_i.TOOL,
+    workspace_delete.TOOL,
+    workspace_list.TOOL,
+    workspace_publish.TOOL,
+    workspace_read.TOOL,
+    workspace_write.TOOL,
+    write.TOOL,
+)
+"""All tools, sorted by name."""
