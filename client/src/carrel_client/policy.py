@@ -28,7 +28,8 @@ class PolicyResource(Resource[Driver]):
     ) -> Steps[dict[str, Any]]:
         """Replace the policy; absent fields get their defaults.
 
-        Example: ``put({"limits": {"maxFiles": 500}})``. Making a pinned file live again needs a ``reason``. Raises ValidationError.
+        Example: ``put({"limits": {"maxFiles": 500}})``. Making a pinned file live again needs a
+        ``reason``. Raises ValidationError.
         """
         stored = yield from send_json(
             "PUT",

@@ -162,8 +162,8 @@ class AgentWorkspace(Files[Driver]):
         """Replace a directory by the served files; on error it stays unchanged.
 
         With ``stale_ok`` the files of an earlier call are used if this one fails. ``tolerate``
-        names files that may be missing if their content is not available. ``progress`` is called with
-        (activity, files written, files in total).
+        names files that may be missing if their content is not available. ``progress`` is called
+        with (activity, files written, files in total).
         """
         request = MaterializeRequest(
             self._server, self._agent, stale_ok, frozenset(tolerate), progress
