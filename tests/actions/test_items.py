@@ -266,7 +266,7 @@ async def test_a_writer_that_always_loses_the_race_gets_busy(ports: Ports) -> No
             await items.put(ports, owner, "cook", "k", "theirs")
             return trees
 
-    racing = replace(ports, trees=RacingTrees())  # type: ignore[arg-type]
+    racing = replace(ports, trees=RacingTrees(), store=object())  # type: ignore[arg-type]
     with pytest.raises(Busy, match="'k'"):
         await items.put(racing, owner, "cook", "k", "mine")
 
