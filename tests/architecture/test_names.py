@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path as File
 
 import pytest
@@ -41,6 +42,7 @@ ALLOWED_GERUNDS = frozenset({"formatting", "logging", "tracing"})
 MAX_FILES_PER_FOLDER = 45
 
 
+@cache
 def parse(file: File) -> ast.Module:
     return ast.parse(file.read_text("utf-8"))
 
