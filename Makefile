@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 CODE := $(wildcard src client tests bench docs/*.py)
-PAGE := src/carrel/server/web/static/index.html
+CONSOLE := src/carrel/server/web/static/index.html
 UI := $(shell find ui -name node_modules -prune -o -name '*.d.ts' -o -type f -print)
 ARGS ?=
 CHECK_LOG := $(VENV)/check.log
@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup serve test quick check style types format bench docs pictures lock clean dist
-.PHONY: node ui ui-check ui-types page-for-tests tests typed-python typed-page
+.PHONY: node ui ui-check ui-types console-for-tests tests typed-python typed-console
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -25,17 +25,17 @@ help: ## list the targets
 
 setup: $(VENV)/.dev ## create .venv with all development tools, or update it
 
-serve: $(VENV)/.runtime $(PAGE) ## run the server (ARGS="--port 9000" for options)
+serve: $(VENV)/.runtime $(CONSOLE) ## run the server (ARGS="--port 9000" for options)
 	@$(BIN)/carrel serve $(ARGS)
 
-# Python and Node packages are installed in parallel. Type checks and the page's own checks run beside
+# Python and Node packages are installed in parallel. Type checks and the console's own checks run beside
 # the tests, one after the other, for a minute and a half; their output is printed after the tests.
 test: ## run all checks and all tests, with PostgreSQL, S3 and a browser
 	@rm -f $(CHECK_LOG)
-	@trap : TERM; $(MAKE) --no-print-directory --keep-going --jobs=4 tests typed-page; done=$$?; \
+	@trap : TERM; $(MAKE) --no-print-directory --keep-going --jobs=4 tests typed-console; done=$$?; \
 	if test -e $(CHECK_LOG); then cat $(CHECK_LOG); fi; exit $$done
 
-tests: style page-for-tests
+tests: style console-for-tests
 	$(BIN)/pytest -n 4 --dist worksteal $(ARGS)
 
 quick: $(VENV)/.dev ## run the tests of core and actions on SQLite, in under a minute
@@ -44,7 +44,7 @@ quick: $(VENV)/.dev ## run the tests of core and actions on SQLite, in under a m
 typed-python: $(VENV)/.dev
 	@$(BIN)/mypy $(CODE) >$(CHECK_LOG) 2>&1
 
-typed-page: typed-python page-for-tests
+typed-console: typed-python console-for-tests
 	@$(MAKE) --no-print-directory ui-check >>$(CHECK_LOG) 2>&1
 
 check: style types ## check formatting, lint, types and import contracts
@@ -63,15 +63,15 @@ format: $(VENV)/.dev ui/node_modules/.dev ## format the code and fix lint errors
 	$(BIN)/ruff format $(CODE)
 	@$(NODE) npm run --silent format
 
-page-for-tests: ui/node_modules/.dev
-	@$(MAKE) --no-print-directory $(PAGE)
+console-for-tests: ui/node_modules/.dev
+	@$(MAKE) --no-print-directory $(CONSOLE)
 
-ui: $(PAGE) ## build the web page from ui/ into the package
+ui: $(CONSOLE) ## build the console from ui/ into the package
 
-ui-types: $(VENV)/.dev ui/node_modules/.dev ## generate the types of the web page from OpenAPI and GraphQL
+ui-types: $(VENV)/.dev ui/node_modules/.dev ## generate the types of the console from OpenAPI and GraphQL
 	@$(NODE) ../$(PY) ../docs/ui_types.py
 
-ui-check: ui-types ## check formatting, lint, types and unit tests of the web page
+ui-check: ui-types ## check formatting, lint, types and unit tests of the console
 	@$(NODE) npm run --silent check
 	@$(NODE) npm run --silent test
 
@@ -81,14 +81,14 @@ bench: $(VENV)/.dev ## run the benchmarks and print ratios (ARGS="serve tools" f
 docs: $(VENV)/.dev ## generate docs/reference from the code
 	$(PY) docs/generate.py
 
-pictures: $(VENV)/.dev ui/node_modules/.dev $(PAGE) ## take screenshots of the console with the demo data
+pictures: $(VENV)/.dev ui/node_modules/.dev $(CONSOLE) ## take screenshots of the console with the demo data
 	$(PY) docs/pictures.py
 
 # Both locks are compiled together, so that they agree on every shared version.
 COMPILE = $(BIN)/uv pip compile --quiet --system-certs --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-annotate --no-header \
 	--no-emit-package carrel-client pyproject.toml
-dist: $(VENV)/.uv $(PAGE) ## build the wheels of the server, with the web page, and of the client
+dist: $(VENV)/.uv $(CONSOLE) ## build the wheels of the server, with the console, and of the client
 	@$(BIN)/uv build --quiet --system-certs --wheel --out-dir dist
 	@$(BIN)/uv build --quiet --system-certs --wheel --out-dir dist client && ls dist
 
@@ -108,20 +108,20 @@ node:
 
 ui/node_modules/.runtime: ui/package-lock.json | $(VENV)/.uv
 	@$(MAKE) --no-print-directory node
-	@echo "installing the packages of the web page"
+	@echo "installing the packages of the console"
 	@$(NODE) npm ci --omit=dev --no-audit --no-fund --loglevel=error
 	@touch $@
 
 # Node from PyPI is installed after the other packages of the environment.
 ui/node_modules/.dev: ui/package-lock.json | $(VENV)/.uv $(if $(shell $(NODE_FITS) && echo fits),,$(VENV)/.dev)
 	@$(MAKE) --no-print-directory node
-	@echo "installing the packages of the web page and its tests"
+	@echo "installing the packages of the console and its tests"
 	@$(NODE) npm ci --no-audit --no-fund --loglevel=error
 	@touch $@ ui/node_modules/.runtime
 
-$(PAGE): $(UI) | $(VENV)/.uv
+$(CONSOLE): $(UI) | $(VENV)/.uv
 	@test -e ui/node_modules/.dev || $(MAKE) --no-print-directory ui/node_modules/.runtime
-	@echo "building the web page"
+	@echo "building the console"
 	@$(NODE) npm run --silent build -- --logLevel warn
 
 $(VENV)/.uv: Makefile

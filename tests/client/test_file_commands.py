@@ -131,7 +131,7 @@ def test_rm_prints_the_layer_below(editor: AgentEditor, carrel: CarrelCommand) -
     editor.put("SOUL.md", "mine")
     assert (
         carrel.output("rm", file, "--reason", "enough")
-        == f"{file}: removed; template shows again\n"
+        == f"{file}: removed; inherited from template\n"
     )
     assert carrel.output("cat", file) == "ours"
     assert carrel("rm", file).exit_code == 1
@@ -153,7 +153,7 @@ def test_explain_prints_why_a_layer_wins(editor: AgentEditor, carrel: CarrelComm
     editor.put("SOUL.md", "ours", "templates")
     output = carrel.output("explain", f"{editor.agent}/SOUL.md")
     assert re.search(r"^template +\S+ +1 +[0-9a-f]{12}$", output, re.M)
-    assert output.endswith("template: template wins, since agent has nothing of it\n")
+    assert output.endswith("template: template wins, since agent has no such file\n")
     explanation = carrel.json("explain", f"{editor.agent}/SOUL.md")
     assert [layer["kind"] for layer in explanation["layers"]] == ["agent", "template", "defaults"]
 

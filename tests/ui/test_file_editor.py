@@ -198,7 +198,7 @@ def test_history_shows_authors_reasons_and_diffs_and_restores_versions(
     page.get_by_role("button", name="Layers").click()
     expect(page).to_have_url(re.compile("panel=explain"))
     panel = page.get_by_role("complementary", name="Layers")
-    expect(panel.get_by_text("Template wins, since agent has nothing of it.")).to_be_visible()
+    expect(panel.get_by_text("Template wins, since agent has no such file.")).to_be_visible()
     winner = panel.get_by_role("listitem").filter(has_text="served")
     expect(winner).to_contain_text("Template")
     user.check_accessibility()

@@ -105,7 +105,7 @@ class _ItemWriter(FileWriter, frozen=True, gc=False):
 
     def _check_and_redact(self, rules: TenantRules, content: bytes) -> RedactionResult:
         if rules.redactor.find_in_text(self.key):
-            raise ValidationError("the key holds a secret")
+            raise ValidationError("the key contains a secret")
         return super()._check_and_redact(rules, content)
 
 

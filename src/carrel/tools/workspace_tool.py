@@ -85,7 +85,7 @@ async def resolve_workspace_call(
         and run is not None
         and run.status is not RunStatus.RUNNING
     ):
-        raise Conflict(f"the run has {run.status}", status=run.status)
+        raise Conflict(f"the run is {run.status}", status=run.status)
     return WorkspaceCall(context, target)
 
 

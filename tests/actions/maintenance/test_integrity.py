@@ -228,7 +228,7 @@ async def test_a_secret_that_the_vault_key_does_not_open_is_reported(ports: Port
     ]
 
     assert await vault_check.verify_vault_key(ports)
-    assert await problems(b"x" * 32) == ["vault: its key is not the one this store was sealed with"]
+    assert await problems(b"x" * 32) == ["vault: its key does not match this store"]
 
 
 async def test_rows_are_merged_by_key_in_any_batching() -> None:

@@ -43,7 +43,7 @@ async def test_explain_states_why_a_pinned_or_managed_file_has_its_content(
     async def reason(path: Path) -> str:
         return (await history.explain(ports, own, path)).reason
 
-    assert await reason(SOUL) == "template wins, since agent has nothing of it"
+    assert await reason(SOUL) == "template wins, since agent has no such file"
     assert await reason(RULES) == "pinned: the reviewed version"
     layers = (await history.explain(ports, own, RULES)).layers
     assert [layer.scope.kind for layer in layers] == ["agent", "pins", "template", "defaults"]

@@ -55,11 +55,11 @@ page one
 Files that you share with others are in these workspaces:
 - notes (default) [fs-1]: For &lt;all> of us.
 - docs (read-only) [fs-2]
-In each of them you can use read and glob; paths begin at its own top.
+In each of them you can use read and glob; paths are relative to its root.
 You can also use write, edit, grep and bash there, but not in a read-only one.
-Say which one you mean by `workspace`; if you do not, it is the default one.
-What should still be known later goes into MEMORY.md at the top of a workspace, and plans into \
-TASKS.md beside it: both are files like any other. You are shown MEMORY.md whenever you begin.
+Select one with `workspace`; without it the default is used.
+Write lasting facts to MEMORY.md at the root of a workspace and plans to TASKS.md beside it; both \
+are ordinary files. MEMORY.md is part of your prompt.
 </workspace>"""
     )
     blocks = {block.path: (block.name, block.source, block.version) for block in prompt.blocks}

@@ -226,7 +226,7 @@ class DeliveryWorker:
             return PostResult(None, "the webhook was removed"), True
         webhook = webhook_from_record(record)
         if not webhook.active:
-            return PostResult(None, "the webhook was switched off"), True
+            return PostResult(None, "the webhook is inactive"), True
         try:
             secret = webhooks.open_secret(self._ports, record)
         except CorruptContent:

@@ -108,7 +108,7 @@ def _explain_nearest(layers: Layers, winner: File | None) -> str:
     layers_without = [tree.scope.kind for tree in layers[: winner.depth]]
     verb = "has" if len(layers_without) == 1 else "have"
     cause = (
-        f"{' and '.join(layers_without)} {verb} nothing of it"
+        f"{' and '.join(layers_without)} {verb} no such file"
         if layers_without
         else "it is the nearest layer"
     )

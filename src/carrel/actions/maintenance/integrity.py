@@ -94,7 +94,7 @@ async def check_external_blobs(
 async def check_secrets(ports: Ports, findings: FindingList) -> None:
     """Check that the vault key is the store's and opens every secret."""
     if await vault_check.load_fingerprint(ports) not in {None, ports.vault.fingerprint()}:
-        findings.error("vault", "its key is not the one this store was sealed with")
+        findings.error("vault", "its key does not match this store")
         return
     async for record in iter_records(ports, "", RecordType.SECRET):
         try:

@@ -29,7 +29,7 @@ async def load_tool_access(ports: Ports, tenant: str, config: AgentConfig) -> To
     """
     if config.sandbox is None and not config.workspaces:
         return NO_ACCESS
-    key = ("hands", tenant, config.sandbox, config.workspaces)
+    key = ("tool_access", tenant, config.sandbox, config.workspaces)
     revision = await ports.records.revision()
     cached: ToolAccess | None = ports.record_cache.get(revision, key)
     if cached is None:

@@ -49,7 +49,7 @@ async def _materialize(
 
     if File.cwd().is_relative_to(dir):  # The shell would stay in the replaced directory.
         raise UnusableWorkspace(
-            "the target is the current directory or contains it; pull from outside of it"
+            "the target contains the current directory; change to another directory first"
         )
     async with connect(options) as (client, _):
         with progress_bars() as on_progress:

@@ -49,4 +49,4 @@ def rm(
     if as_json:
         print_json({"ok": True, "path": file.path, "source": source})
     else:
-        click.echo(f"{file}: removed" + (f"; {source} shows again" if source else ""))
+        click.echo(f"{file}: removed" + (f"; inherited from {source}" if source else ""))

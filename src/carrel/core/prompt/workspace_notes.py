@@ -95,7 +95,7 @@ class WorkspaceNotes(Struct, frozen=True):
         writable = any(note.writable for note in self.attached)
         if read_tools:
             tools = _join_names(read_tools)
-            yield f"In each of them you can use {tools}; paths begin at its own top."
+            yield f"In each of them you can use {tools}; paths are relative to its root."
         if writable and modifying_tools:
             exception = (
                 ""
@@ -104,16 +104,16 @@ class WorkspaceNotes(Struct, frozen=True):
             )
             yield f"You can also use {_join_names(modifying_tools)} there{exception}."
         if len(self.attached) > 1:
-            yield "Say which one you mean by `workspace`; if you do not, it is the default one."
+            yield "Select one with `workspace`; without it the default is used."
         if writable and "write" in modifying_tools:
             yield _MEMORY_HINT + (_MEMORY_LOADED_HINT if mode is Audience.MAIN else "")
 
 
 _MEMORY_HINT: Final = (
-    "What should still be known later goes into MEMORY.md at the top of a workspace, and plans into"
-    " TASKS.md beside it: both are files like any other."
+    "Write lasting facts to MEMORY.md at the root of a workspace and plans to TASKS.md beside it;"
+    " both are ordinary files."
 )
-_MEMORY_LOADED_HINT: Final = " You are shown MEMORY.md whenever you begin."
+_MEMORY_LOADED_HINT: Final = " MEMORY.md is part of your prompt."
 
 
 def workspace_notes(access: ToolAccess, tools: Collection[str]) -> WorkspaceNotes:

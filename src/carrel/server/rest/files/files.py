@@ -366,7 +366,7 @@ def _delete_endpoint(collection: FileCollection) -> Endpoint:
         **collection.endpoint_options("delete"),
     )
     async def delete(request: AnyRequest) -> Response:
-        """Delete a file. In a stack, the inherited file shows again."""
+        """Delete a file. In a stack, the inherited file applies again."""
         stack, path = await collection.load_stack(request), collection.path(request)
         await files.delete(request.ports, stack, path, request.actor, write_options(request))
         return Response.empty(204)
