@@ -31,7 +31,7 @@ settings.load_profile("lenient")
 if find_spec("sniffio") is None:
     sys.modules["sniffio"] = None  # type: ignore[assignment]  # as the import system does
 
-SLOWEST_FILES = {"test_fuzz.py", "test_kill.py"}
+SLOWEST_FILES = {"test_every_screen.py", "test_fuzz.py", "test_kill.py"}
 SHARED_MEMORY = "/dev/shm"
 MIN_FREE_BYTES = 4 * 2**30
 """More than all tests together have ever used."""

@@ -101,7 +101,7 @@ async def load_and_kill(
                 await work
 
 
-@pytest.mark.usefixtures("connections_to_the_dead")
+@pytest.mark.usefixtures("closed_connections")
 def test_killed_server_neither_loses_nor_repeats_an_entry(
     tmp_path: File,
 ) -> None:

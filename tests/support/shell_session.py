@@ -51,7 +51,7 @@ async def _run_nothing(ports: Ports, stop: asyncio.Event) -> None:
 def main(*, idle: bool = False) -> None:
     tool = Tool("bash", "Runs.", Command, _run, writes=True, approval_check=check_approval)
     others = (tool for tool in ALL_TOOLS if tool.name not in calls.WORKSPACE_TOOLS)
-    calls.ALL = (*others, tool)  # type: ignore[attr-defined]  # in this process only
+    calls.ALL_TOOLS = (*others, tool)  # type: ignore[attr-defined]  # in this process only
     if idle:
         background.run_approvals = _run_nothing  # type: ignore[attr-defined]  # as above
     cli()

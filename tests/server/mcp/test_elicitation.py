@@ -40,7 +40,7 @@ def launching() -> Iterator[None]:
     """Gives agents a tool that needs approval."""
     RAN.clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("carrel.tools.calls.ALL", (LAUNCH, *ALL_TOOLS))
+        patch.setattr("carrel.tools.calls.ALL_TOOLS", (LAUNCH, *ALL_TOOLS))
         yield
 
 

@@ -60,7 +60,7 @@ BREAKS = Tool("breaks", "Breaks.", Arguments, _breaks)
 
 @pytest.fixture
 async def ports(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ports]:
-    monkeypatch.setattr("carrel.tools.calls.ALL", (BREAKS, LAUNCH, *ALL_TOOLS))
+    monkeypatch.setattr("carrel.tools.calls.ALL_TOOLS", (BREAKS, LAUNCH, *ALL_TOOLS))
     FAILED.clear()
     async with open_ports(tmp_path) as opened:
         stop = asyncio.Event()

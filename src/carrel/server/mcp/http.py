@@ -253,7 +253,7 @@ class _McpTransport:
 
 
 async def _request_from_scope(ctx: Any) -> McpRequest:
-    request: McpRequest = ctx.request.scope["carrel.visit"]
+    request: McpRequest = ctx.request.scope["carrel.mcp_request"]
     return request
 
 
@@ -270,7 +270,7 @@ class _JsonRpcMessage(Struct):
 def _is_listen_request(body: bytes) -> bool:
     try:
         return msgspec.json.decode(body, type=_JsonRpcMessage).method == _LISTEN_METHOD
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
 
 

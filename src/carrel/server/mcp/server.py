@@ -21,7 +21,7 @@ ResolveRequest: TypeAlias = Callable[[Context], Awaitable[McpRequest]]
 """Resolves caller and agent. Raises Unauthenticated and NotFound."""
 PageParams: TypeAlias = types.PaginatedRequestParams | None
 
-REQUEST_SCOPE_KEY: Final = "carrel.visit"
+REQUEST_SCOPE_KEY: Final = "carrel.mcp_request"
 """Key of the McpRequest in the ASGI scope."""
 _INSTRUCTIONS: Final = (
     "One agent's workspace in Carrel. The prompt `system` defines the agent; its files are the "
