@@ -70,7 +70,7 @@ def serve_round(results: Results, server: RunningServer, workers: int, folder: F
         )
         results.record(f"PUT 4 KB, {case}", put.rate)
         results.record(f"PUT 4 KB p99, {case}", put.p99)
-        if load in _compared(workers):
+        if load in _comparable_connections(workers):
             bare = disk.sqlite_rate(folder, SECONDS / 2, group=load)
             results.record(f"bare, {case}", _sequential_rate(bare, constant.rate))
         if load == 1:
@@ -85,7 +85,7 @@ def _sequential_rate(first: float, second: float) -> float:
     return 1 / (1 / first + 1 / second)
 
 
-def _compared(workers: int) -> tuple[int, ...]:
+def _comparable_connections(workers: int) -> tuple[int, ...]:
     """Connection counts compared with bare SQLite plus a constant response.
 
     With 2 workers, one may write while the other responds, so only 1 connection is comparable.
@@ -115,7 +115,7 @@ def serve_rows(results: Results, workers: int) -> None:
             f"fdatasync, {case}",
             at_least=goal,
         )
-        if load in _compared(workers):
+        if load in _comparable_connections(workers):
             label = f"bare SQLite commit, then constant answers / fdatasync, {case}"
             results.ratio(label, f"bare, {case}", f"fdatasync, {case}")
         if load == 1:

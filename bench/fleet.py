@@ -31,7 +31,7 @@ from carrel.wiring.ports import open_ports
 
 SIZES = tuple(map(int, os.environ.get("BENCH_AGENTS", "1000,1000000").split(",")))
 TEMPLATES = 100
-OVERRIDDEN = 100
+AGENTS_PER_OVERRIDE = 100
 """One of this many agents overrides a file."""
 _CALLS_PER_ROUND = 300
 _BATCH_SIZE = 500
@@ -73,7 +73,7 @@ async def _agent_commit(ports: Ports, first: Record, number: int) -> Commit:
     agent = replace(agent_from_record(first), slug=slug_of(number), name=f"Agent {number}")
     change = agent_change(first.tenant, id, agent)
     writes: tuple[Write, ...] = ()
-    if number % OVERRIDDEN == 0:
+    if number % AGENTS_PER_OVERRIDE == 0:
         [blob] = await ports.blobs.put([f"the soul of {number}".encode()])
         writes = (Write(Scope(first.tenant, ScopeKind.AGENT, id), Path("SOUL.md"), Entry(blob)),)
     return Commit(writes, "bench", "create an agent", timestamp, changes=(change,))

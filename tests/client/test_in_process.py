@@ -53,10 +53,10 @@ def test_every_exported_name_exists() -> None:
 def test_every_refusal_of_the_server_is_a_class_of_the_client_by_its_code() -> None:
     for refusal in errors.Refusal.__subclasses__():
         exported = getattr(carrel, refusal.__name__)
-        assert exported is carrel_client.errors.BY_CODE[refusal.code]
+        assert exported is carrel_client.errors.ERRORS_BY_CODE[refusal.code]
         assert exported.__name__ == refusal.__name__
         assert refusal.__name__ in carrel.__all__
-    assert len(carrel_client.errors.BY_CODE) == len(errors.Refusal.__subclasses__())
+    assert len(carrel_client.errors.ERRORS_BY_CODE) == len(errors.Refusal.__subclasses__())
 
 
 def test_environment_and_settings_file_are_not_read(

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from carrel_client.drivers import Driver, Resource, Steps, operation
-from carrel_client.models import Model, model_from_json, models_from_json, nested
+from carrel_client.models import Model, model_field, model_from_json, models_from_json
 from carrel_client.requests import api_path, drop_none, get_json, list_pages, send_json
 
 
@@ -35,7 +35,7 @@ class Approval(Model):
     sandbox_id: str | None
     requested_at: datetime
     expires_at: datetime
-    result: CallResult | None = nested(CallResult)
+    result: CallResult | None = model_field(CallResult)
     """Result for the model; None until the call has ended."""
 
 

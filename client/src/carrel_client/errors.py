@@ -136,7 +136,7 @@ class DirectoryLocked(UnusableWorkspace):
 
 
 CORRUPT: Final = "corrupt"
-BY_CODE: Final[Mapping[str, type[Refusal]]] = {
+ERRORS_BY_CODE: Final[Mapping[str, type[Refusal]]] = {
     "validation_error": ValidationError,
     "unauthenticated": Unauthenticated,
     "forbidden": Forbidden,
@@ -156,8 +156,8 @@ BY_CODE: Final[Mapping[str, type[Refusal]]] = {
 
 def error_class(status: int, code: str) -> type[CarrelError]:
     """Return the class for a response that is no success."""
-    if code in BY_CODE:
-        return BY_CODE[code]
+    if code in ERRORS_BY_CODE:
+        return ERRORS_BY_CODE[code]
     if status >= 500 or status == 429:
         return CorruptContent if code == CORRUPT else ServerError
     # A proxy responds without a code of ours. Its 404 does not mean that a file is absent.

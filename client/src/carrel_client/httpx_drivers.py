@@ -24,7 +24,7 @@ from carrel_client.limits import ClientLimits, OpenConnections, http_response
 _COUNTS_CANCELLATIONS: Final = sys.version_info >= (3, 11)
 MAX_SILENCE_SECONDS: Final = 45.0
 """Read timeout of a stream; servers send a comment every 15 seconds."""
-_LOST: Final = (
+_CONNECTION_ERRORS: Final = (
     httpx.NetworkError,
     httpx.TimeoutException,
     httpx.RemoteProtocolError,
@@ -34,11 +34,11 @@ _LOST: Final = (
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Raise httpx's errors as ours."""
     try:
         yield
-    except _LOST as error:
+    except _CONNECTION_ERRORS as error:
         reason = str(error) or type(error).__name__
         raise TransportFailure(reason, server=_server_url(error)) from error
     except httpx.DecodingError as error:
@@ -83,7 +83,7 @@ class HttpxDriver(SyncDriver):
         }
         try:
             with (
-                _translated(),
+                _translate_errors(),
                 self._connections.closed_after(remaining),
                 self._http.stream(**_arguments(request), **options) as response,
             ):
@@ -99,7 +99,7 @@ class HttpxDriver(SyncDriver):
 
     def open_stream(self, request: HttpRequest) -> OpenedStream:
         trace = {"trace": self._connections.trace}
-        with _translated():
+        with _translate_errors():
             built = self._http.build_request(
                 **_arguments(request), timeout=_stream_timeout(), extensions=trace
             )
@@ -109,7 +109,7 @@ class HttpxDriver(SyncDriver):
         return OpenedStream(http_response(response, b""), (response, response.iter_bytes()))
 
     def read_chunk(self, stream: tuple[httpx.Response, Iterator[bytes]]) -> bytes | None:
-        with _translated():
+        with _translate_errors():
             return next(stream[1], None)
 
     def close_stream(self, stream: tuple[httpx.Response, Iterator[bytes]]) -> None:
@@ -173,7 +173,7 @@ class AsyncHttpxDriver(AsyncDriver):
 
     async def _receive(self, request: HttpRequest, remaining: float) -> HttpResponse:
         timeout = self._limits.httpx_timeout(remaining)
-        with _translated():
+        with _translate_errors():
             async with self._http.stream(**_arguments(request), timeout=timeout) as response:
                 buffer = self._limits.buffer_for(response)
                 async for chunk in response.aiter_bytes():
@@ -181,7 +181,7 @@ class AsyncHttpxDriver(AsyncDriver):
                 return buffer.complete()
 
     async def open_stream(self, request: HttpRequest) -> OpenedStream:
-        with _translated():
+        with _translate_errors():
             built = self._http.build_request(**_arguments(request), timeout=_stream_timeout())
             response = await self._http.send(built, stream=True)
             if not response.is_success:
@@ -189,7 +189,7 @@ class AsyncHttpxDriver(AsyncDriver):
         return OpenedStream(http_response(response, b""), (response, response.aiter_bytes()))
 
     async def read_chunk(self, stream: tuple[httpx.Response, AsyncIterator[bytes]]) -> bytes | None:
-        with _translated():
+        with _translate_errors():
             try:
                 return await stream[1].__anext__()
             except StopAsyncIteration:

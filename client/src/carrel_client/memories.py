@@ -13,8 +13,8 @@ from carrel_client.http_messages import HttpRequest
 from carrel_client.models import (
     Model,
     model_from_json,
+    model_list_field,
     models_from_json,
-    nested_list,
     wire_name,
 )
 from carrel_client.requests import (
@@ -91,8 +91,8 @@ class DreamRow(Model):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dream(DreamRow):
     dry_run: bool
-    promoted: tuple[PromotedMemory, ...] = nested_list(PromotedMemory)
-    rejected: tuple[RejectedMemory, ...] = nested_list(RejectedMemory)
+    promoted: tuple[PromotedMemory, ...] = model_list_field(PromotedMemory)
+    rejected: tuple[RejectedMemory, ...] = model_list_field(RejectedMemory)
     diff: str
     """Unified diff of MEMORY.md."""
 

@@ -34,12 +34,12 @@ def wire_name(name: str) -> Any:
     return field(metadata={"wire": name})
 
 
-def nested(model: type[Model]) -> Any:
+def model_field(model: type[Model]) -> Any:
     """A field that holds a model."""
     return field(metadata={"model": model})
 
 
-def nested_list(model: type[Model]) -> Any:
+def model_list_field(model: type[Model]) -> Any:
     """A field that holds a tuple of models."""
     return field(metadata={"models": model})
 

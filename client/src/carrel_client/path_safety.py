@@ -25,12 +25,12 @@ def refuse_unsafe(paths: Iterable[str], find_clash: FindClash) -> None:
     root: dict[str, Any] = {STATE_FILE: None}
     for path in paths:
         if problem := _problem(path):
-            raise UnsafePath(f"{_quoted(path)} cannot be a file here: {problem}")
+            raise UnsafePath(f"{_quote(path)} cannot be a file here: {problem}")
         _add(root, path)
     for names in _similar_names(root):
         if (name := find_clash(names)) is not None:
-            others = ", ".join(_quoted(other) for other in names if other != name)
-            raise UnsafePath(f"{_quoted(name)} would be the same file here as {others}")
+            others = ", ".join(_quote(other) for other in names if other != name)
+            raise UnsafePath(f"{_quote(name)} would be the same file here as {others}")
 
 
 def _problem(path: str) -> str | None:
@@ -58,9 +58,9 @@ def _add(root: dict[str, Any], path: str) -> None:
         node = node.setdefault(parent, {})
         if node is None:
             file = "/".join(parents[:depth])
-            raise UnsafePath(f"{_quoted(path)} is within {_quoted(file)}, which is a file")
+            raise UnsafePath(f"{_quote(path)} is within {_quote(file)}, which is a file")
     if name in node:
-        raise UnsafePath(f"{_quoted(path)} is listed twice, or is also a directory")
+        raise UnsafePath(f"{_quote(path)} is listed twice, or is also a directory")
     node[name] = None
 
 
@@ -70,13 +70,13 @@ def _similar_names(root: dict[str, Any]) -> Iterator[list[str]]:
     while pending:
         groups = defaultdict(list)
         for name, children in pending.pop().items():
-            groups[_folded(name)].append(name)
+            groups[_fold_name(name)].append(name)
             if children:
                 pending.append(children)
         yield from (names for names in groups.values() if len(names) > 1)
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     """Fold a name more coarsely than any file system, to find candidates."""
     if name.isascii():
         return name.lower()
@@ -84,5 +84,5 @@ def _folded(name: str) -> str:
     return "".join(char for char in flat if unicodedata.category(char) not in _INVISIBLE)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return ascii(text if len(text) <= 80 else text[:77] + "…")

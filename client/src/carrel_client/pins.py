@@ -10,7 +10,7 @@ from carrel_client.drivers import Driver, Steps, operation
 from carrel_client.errors import InvalidResponse, ValidationError
 from carrel_client.files import Files
 from carrel_client.http_messages import HttpRequest
-from carrel_client.models import Model, model_from_json, nested_list, wire_name
+from carrel_client.models import Model, model_from_json, model_list_field, wire_name
 from carrel_client.requests import api_path, get_json, items_of, send_json, send_with_retry
 
 
@@ -76,7 +76,7 @@ class DefaultsStatus(Model):
     """The packaged version."""
     seeded: int
     """Packaged version merged last; 0 if none."""
-    files: tuple[DefaultFile, ...] = nested_list(DefaultFile)
+    files: tuple[DefaultFile, ...] = model_list_field(DefaultFile)
 
 
 class LayerFiles(Files[Driver]):

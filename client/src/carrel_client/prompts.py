@@ -50,7 +50,9 @@ def get_prompt(path: str, query: Mapping[str, str] | None = None) -> Steps[Promp
     body = yield from get_json(path, query)
     try:
         values = {name: body[name] for name in ("text", "chars", "tokens", "tokenizer", "etag")}
-        return Prompt(**values, blocks=tuple(_parsed(PromptBlock, row) for row in body["blocks"]))
+        return Prompt(
+            **values, blocks=tuple(_model_from_row(PromptBlock, row) for row in body["blocks"])
+        )
     except (KeyError, TypeError, AttributeError):
         raise InvalidResponse("the response is not a prompt") from None
 
@@ -58,10 +60,10 @@ def get_prompt(path: str, query: Mapping[str, str] | None = None) -> Steps[Promp
 def get_flaws(path: str) -> Steps[tuple[PromptFlaw, ...]]:
     body = yield from get_json(path)
     try:
-        return tuple(_parsed(PromptFlaw, row) for row in body["flaws"])
+        return tuple(_model_from_row(PromptFlaw, row) for row in body["flaws"])
     except (KeyError, TypeError):
         raise InvalidResponse("the response is not a list of flaws") from None
 
 
-def _parsed(model: Any, row: Any) -> Any:
+def _model_from_row(model: Any, row: Any) -> Any:
     return model(**{name: row[name] for name in model.__slots__})

@@ -9,7 +9,7 @@ from typing import Any
 
 from carrel_client.approvals import Approval
 from carrel_client.drivers import Steps
-from carrel_client.models import Model, model_from_json, nested_list
+from carrel_client.models import Model, model_from_json, model_list_field
 from carrel_client.requests import api_path, get_json
 
 
@@ -33,7 +33,7 @@ class SearchHit(Model):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult(Model):
-    items: tuple[SearchHit, ...] = nested_list(SearchHit)
+    items: tuple[SearchHit, ...] = model_list_field(SearchHit)
     """The hits, best first."""
     complete: bool
     """False if the search stopped at its limits."""
@@ -72,9 +72,9 @@ class PendingDream(Model):
 class Inbox(Model):
     """Pending reviews and approvals: at most 500 of each kind, and all counts."""
 
-    pins: tuple[PendingPin, ...] = nested_list(PendingPin)
-    approvals: tuple[Approval, ...] = nested_list(Approval)
-    dreams: tuple[PendingDream, ...] = nested_list(PendingDream)
+    pins: tuple[PendingPin, ...] = model_list_field(PendingPin)
+    approvals: tuple[Approval, ...] = model_list_field(Approval)
+    dreams: tuple[PendingDream, ...] = model_list_field(PendingDream)
     counts: Mapping[str, int]
 
 

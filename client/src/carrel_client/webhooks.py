@@ -9,7 +9,7 @@ from typing import Any
 
 from carrel_client.drivers import Driver, Resource, Steps, operation
 from carrel_client.http_messages import HttpRequest
-from carrel_client.models import Model, model_from_json, models_from_json, nested_list
+from carrel_client.models import Model, model_from_json, model_list_field, models_from_json
 from carrel_client.requests import (
     api_path,
     drop_none,
@@ -50,7 +50,7 @@ class Delivery(Model):
     tries: int
     payload: Mapping[str, Any]
     """The body of the POST."""
-    attempts: tuple[DeliveryAttempt, ...] = nested_list(DeliveryAttempt)
+    attempts: tuple[DeliveryAttempt, ...] = model_list_field(DeliveryAttempt)
 
 
 class Webhooks(Resource[Driver]):

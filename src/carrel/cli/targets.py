@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-_OWNER_NOUNS: Final = {"agents": "agent", "templates": "template", "workspaces": "workspace"}
+_OWNER_LABELS: Final = {"agents": "agent", "templates": "template", "workspaces": "workspace"}
 """Singular nouns by target prefix. The prefix `agents/` is optional."""
 _DEFAULTS: Final = "defaults"
 
@@ -25,7 +25,7 @@ class TargetOwner:
     name: str = ""
 
     def __str__(self) -> str:
-        if self.kind == "agents" and self.name not in {*_OWNER_NOUNS, _DEFAULTS}:
+        if self.kind == "agents" and self.name not in {*_OWNER_LABELS, _DEFAULTS}:
             return self.name
         return f"{self.kind}/{self.name}" if self.name else self.kind
 
@@ -46,10 +46,10 @@ def parse_target(text: str) -> Target:
     kind, _, rest = text.partition("/")
     if kind == _DEFAULTS:
         return Target(TargetOwner(_DEFAULTS), _normalize_path(rest))
-    if kind not in _OWNER_NOUNS:
+    if kind not in _OWNER_LABELS:
         kind, rest = "agents", text
     elif not rest:
-        raise TargetError(f"which {_OWNER_NOUNS[kind]}? {kind}/NAME")
+        raise TargetError(f"which {_OWNER_LABELS[kind]}? {kind}/NAME")
     name, _, path = rest.partition("/")
     if not name:
         raise TargetError(f"{text!a} does not start with a name")

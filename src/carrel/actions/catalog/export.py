@@ -88,7 +88,8 @@ async def claim(object_store: ObjectStore, *, adopt: bool = False) -> None:
         async for key, _ in object_store.list("tenants/"):
             if layout.parse_key(key):
                 raise Conflict(
-                    "the target contains a catalog that Carrel did not write; use --adopt to take it over"
+                    "the target contains a catalog that Carrel did not write;"
+                    " use --adopt to take it over"
                 )
     await object_store.put({CLAIM_KEY: _CLAIM_CONTENT})
 

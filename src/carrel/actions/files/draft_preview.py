@@ -38,5 +38,5 @@ async def render_draft(ports: Ports, stack: Stack, path: Path, draft: bytes) -> 
         return RenderedDraft(stored, {})
     variables = agent_layers.render_context.variables
     tokens = dict.fromkeys(segment.token for segment in split_template(stored) if segment.token)
-    values = {token: variables.rendered[token] for token in tokens}
+    values = {token: variables.escaped_values[token] for token in tokens}
     return RenderedDraft(render_bytes(stored, variables), values)

@@ -155,7 +155,7 @@ class WorkspaceView(Struct, frozen=True):
         return self.agent_layers.render_context.compose(self.layers)
 
     @property
-    def inherited(self) -> InheritedFiles | None:
+    def inherited_files(self) -> InheritedFiles | None:
         """None if the workspace is not an agent's or has its own files."""
         if self.agent_layers is None:
             return None

@@ -66,7 +66,7 @@ class _Package(Struct, frozen=True):
     packaged: PackagedFiles
 
     @classmethod
-    def redacted(cls, redactor: Redactor) -> _Package:
+    def load_redacted(cls, redactor: Redactor) -> _Package:
         contents = {Path(name): redactor.redact(text).content for name, text in FILES.items()}
         digests = {path: digest(content) for path, content in contents.items()}
         return cls(contents, PackagedFiles(VERSION, digests))
@@ -76,7 +76,7 @@ async def seed_new_tenant(
     ports: Ports, tenant: str, redactor: Redactor
 ) -> tuple[RecordChange, FileDrafts]:
     """Return the record change and file drafts for the commit that creates a tenant."""
-    package = _Package.redacted(redactor)
+    package = _Package.load_redacted(redactor)
     plan = default_files.plan_defaults(package.packaged, SeedState(), {})
     empty_tree = Tree(_scope(tenant), 0, {})
     return default_files.seed_state_change(tenant, plan.seed_state, 0), await _drafts(
@@ -176,7 +176,7 @@ async def _load_status(
     [record] = await ports.records.get(tenant, RecordType.DEFAULTS, [tenant])
     seeded, package = (
         default_files.seed_state_from_record(record),
-        _Package.redacted(rules.redactor),
+        _Package.load_redacted(rules.redactor),
     )
     paths = {*package.packaged.files, *seeded.files}
     [tree] = await ports.trees.read([_scope(tenant)], paths)

@@ -60,7 +60,7 @@ class _RunPlan:
     """Run whose snapshot is reused; it retains the files until the new run is stored."""
     lineage: AgentLayers | None = None
     """Agent whose current values were used, if any."""
-    harness: WorkspaceNotes = WorkspaceNotes()
+    workspace_notes: WorkspaceNotes = WorkspaceNotes()
     """Workspace notes at that moment."""
 
 
@@ -117,7 +117,9 @@ async def _is_consistent(ports: Ports, plan: _RunPlan) -> bool:
     if (current.key, current.agent.revision) != (plan.lineage.key, agent.revision):
         return False
     try:
-        return (await load_prompt_inputs(ports, current, plan.mode)).workspace_notes == plan.harness
+        return (
+            await load_prompt_inputs(ports, current, plan.mode)
+        ).workspace_notes == plan.workspace_notes
     except NotFound:  # An attached workspace was deleted: the next attempt reports which.
         return False
 
@@ -189,7 +191,7 @@ async def _with_current_variables(
         layers=(*stack, *attached_scopes(scope.tenant, inputs)),
         variables=_build_variables(agent_layers, request, inputs),
         lineage=agent_layers,
-        harness=inputs.workspace_notes,
+        workspace_notes=inputs.workspace_notes,
     )
 
 

@@ -78,7 +78,9 @@ async def commit_changes(
         return ()
     if workspace.name is None:
         return await _WriteBack(workspace, start, result, id, reason).commit()
-    key = IdempotencyKey(workspace.actor.tenant, f"write-back/{workspace.workspace}", workspace.name)
+    key = IdempotencyKey(
+        workspace.actor.tenant, f"write-back/{workspace.workspace}", workspace.name
+    )
     in_progress = IdempotencyInFlight("the changes of this call are already being committed")
     operation: IdempotentOperation[Sequence[str]] = IdempotentOperation(
         key=key,

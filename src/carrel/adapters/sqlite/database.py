@@ -59,7 +59,7 @@ def transaction(db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[sql
 
 def prepare(file: File) -> None:
     """Create or migrate the file. Processes that start at the same time wait."""
-    with closing(WriteLock(file)) as lock, lock.locked(), closing(connect(file)) as db:
+    with closing(WriteLock(file)) as lock, lock.hold(), closing(connect(file)) as db:
         db.execute("PRAGMA journal_mode = WAL")
         with transaction(db, "EXCLUSIVE"):
             _migrate(db)

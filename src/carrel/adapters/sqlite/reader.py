@@ -42,7 +42,7 @@ class Reader:
         self.hits = 0
         self.misses = 0
 
-    def cached(self, key: Any, find: Callable[..., Result], *arguments: Any) -> Result:
+    def get_or_query(self, key: Any, find: Callable[..., Result], *arguments: Any) -> Result:
         """Return the result of ``find``, cached until the next commit of any process."""
         self._refresh()
         result: Result | None = self._results.get(key)

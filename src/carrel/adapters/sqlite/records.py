@@ -28,7 +28,7 @@ class SqliteRecords:
 
     async def get_by_unique_key(self, unique_keys: Sequence[str]) -> tuple[Record | None, ...]:
         if len(unique_keys) == 1:
-            return self._reader.cached(
+            return self._reader.get_or_query(
                 ("record", unique_keys[0]), _query_by_unique_key, unique_keys[0]
             )
         parameters = (json.dumps(list(unique_keys)),)
@@ -98,7 +98,7 @@ class SqliteRecords:
         return tuple(revisions.get(index, 0) for index in range(len(collections)))
 
     async def revision(self) -> int:
-        return self._reader.cached(RECORDS_REVISION_KEY, _query_revision)
+        return self._reader.get_or_query(RECORDS_REVISION_KEY, _query_revision)
 
     async def mark_used(self, used_at: Mapping[str, TimestampMs]) -> None:
         rows = list(used_at.items())

@@ -32,7 +32,7 @@ class SqliteRuns:
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Run | None, ...]:
         if len(ids) == 1:  # every read of a file in a run reads the run
-            return self._reader.cached(
+            return self._reader.get_or_query(
                 ("run", tenant, ids[0]), lambda _: self._read_by_id(tenant, ids)
             )
         return self._read_by_id(tenant, ids)

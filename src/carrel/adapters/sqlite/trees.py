@@ -58,13 +58,13 @@ class SqliteTrees:
         key = (layers, requested, prefix)
         if requested is None and not prefix and (cached := self._find_cached(layers)):
             return cached
-        return self._reader.cached(
+        return self._reader.get_or_query(
             key, lambda db: self._read_and_cache(db, layers, requested, prefix)
         )
 
     async def revisions(self, scopes: Sequence[Scope]) -> tuple[int, ...]:
         requested = tuple(scopes)
-        return self._reader.cached(requested, lambda _: self._revisions(requested))
+        return self._reader.get_or_query(requested, lambda _: self._revisions(requested))
 
     async def versions(
         self, requests: Sequence[tuple[Scope, Path, int]]
@@ -79,7 +79,7 @@ class SqliteTrees:
     ) -> tuple[Version, ...]:
         before_version = 2**62 if before is None else before
         parameters = (path.text, before_version, scope.tenant, scope.kind, scope.name, limit)
-        return self._reader.cached(("history", *parameters), _query_history, parameters)
+        return self._reader.get_or_query(("history", *parameters), _query_history, parameters)
 
     async def log(
         self, scope: Scope, *, after: tuple[int, str, int] = (0, "", 0), limit: int = 1000
@@ -127,7 +127,7 @@ class SqliteTrees:
 
     def _scope_rows(self, scopes: tuple[Scope, ...]) -> Mapping[int, tuple[int, int, int]]:
         """Return (id, revision, files) by index, cached; scopes without a row are absent."""
-        return self._reader.cached(
+        return self._reader.get_or_query(
             ("scope_rows", scopes), lambda db: self._load_scope_rows(db, scopes)
         )
 

@@ -83,7 +83,7 @@ class WalCheckpointer:
         with suppress(sqlite3.OperationalError):
             self._checkpoint_passive()
             self._checkpoint_passive()
-            with lock.locked():
+            with lock.hold():
                 self._checkpoint_passive()
             self._counts.checkpoints += 1
 

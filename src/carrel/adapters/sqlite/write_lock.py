@@ -32,7 +32,7 @@ class WriteLock:
         fcntl.flock(self._handle, fcntl.LOCK_UN)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         self.acquire()
         try:
             yield

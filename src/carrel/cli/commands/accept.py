@@ -118,9 +118,9 @@ class _PathReview:
 
     def _offered_digest(self, followers: TemplateFollowers) -> str | None:
         """Return the digest offered to all followers, or None. Exits if there are several."""
-        if len(followers.offered) > 1:
+        if len(followers.offered_digests) > 1:
             fail("the file changed during the review; try again", as_json=self._as_json)
-        return next(iter(followers.offered), None)
+        return next(iter(followers.offered_digests), None)
 
     def _require_contents(self, pins: Iterable[Pin]) -> None:
         """Exit if a pin's content cannot be shown."""

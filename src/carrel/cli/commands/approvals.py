@@ -104,14 +104,14 @@ def answer_approval(id: str, approved: bool, options: dict[str, Any]) -> None:
         expected=(CarrelError,),
     )
     if as_json:
-        print_json({"ok": not _failed(approval, approved), "approval": approval})
+        print_json({"ok": not _was_not_run(approval, approved), "approval": approval})
     else:
         _print_outcome(approval)
-    if _failed(approval, approved):
+    if _was_not_run(approval, approved):
         sys.exit(EXIT_FAILED)
 
 
-def _failed(approval: ApprovalFacts, approved: bool) -> bool:
+def _was_not_run(approval: ApprovalFacts, approved: bool) -> bool:
     return approved and approval["status"] == "cancelled"
 
 
@@ -209,7 +209,7 @@ def _ask_and_answer(approval: ApprovalFacts, options: dict[str, Any]) -> bool:
         click.ClickException(str(refused)).show()
         return True
     _print_outcome(answered)
-    return _failed(answered, approved)
+    return _was_not_run(answered, approved)
 
 
 def _print_outcome(approval: ApprovalFacts) -> None:

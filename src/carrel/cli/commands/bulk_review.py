@@ -30,7 +30,7 @@ class TemplateFollowers:
     """By agent slug; only agents with an update available."""
 
     @property
-    def offered(self) -> set[str]:
+    def offered_digests(self) -> set[str]:
         return {pin.latest_sha256 for pin in self.pins.values() if pin.latest_sha256}
 
     @property

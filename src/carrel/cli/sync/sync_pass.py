@@ -86,7 +86,7 @@ class SyncPair:
     state: SyncState
 
     def save(self) -> None:
-        self.directory.write_state(self.state.encoded())
+        self.directory.write_state(self.state.encode())
 
     def check_in_place(self) -> None:
         """Raise UnusableWorkspace if the directory was moved or unmounted.

@@ -31,7 +31,7 @@ class SyncState(Struct, kw_only=True):
     """Whether every file has been processed at least once."""
     format: int = _FORMAT
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         return msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n"
 
 

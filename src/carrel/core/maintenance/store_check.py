@@ -108,7 +108,7 @@ class StoreCheck:
                 self.findings.error(f"counter {name}", text)
         if self._collections and not self._counters.get("records"):
             self.findings.error("counter records", "is 0 although records exist")
-        if unused := self._contents.unused():
+        if unused := self._contents.count_unused():
             rows = "1 row is" if unused == 1 else f"{unused} rows are"
             text = f"{rows} unreferenced; run carrel gc"
             self.findings.warn("content", text)

@@ -47,7 +47,7 @@ class ContentUsage:
     def matches(self, id: int, digest: bytes | None, size: int | None) -> bool:
         return self._rows[id] & ~_USED_BIT == _fingerprint(digest, size)
 
-    def unused(self) -> int:
+    def count_unused(self) -> int:
         return sum(not number & _USED_BIT for _, number in self._rows.items())
 
 

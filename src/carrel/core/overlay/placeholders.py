@@ -51,7 +51,7 @@ class PlaceholderValues(Struct, frozen=True, gc=False, cache_hash=True):
     human_pronouns: str | None = None
 
     @property
-    def rendered(self) -> Mapping[str, str]:
+    def escaped_values(self) -> Mapping[str, str]:
         """Escaped value of each of TOKENS."""
         return _render_values(self)[0]
 
@@ -95,7 +95,7 @@ class TemplatePart(Struct, frozen=True, gc=False):
 
 
 def join_parts(template_parts: Iterable[TemplatePart], variables: PlaceholderValues) -> str:
-    values, parts = variables.rendered, []
+    values, parts = variables.escaped_values, []
     for part in template_parts:
         parts.append(part.text)
         if part.token:

@@ -118,7 +118,7 @@ def _lint_placeholders(
     if stored.variables is None or _lacks_human(path, stored.variables):
         return
     for part in split_template(stored.content):
-        if part.token and stored.variables.rendered[part.token] == EMPTY_VALUE:
+        if part.token and stored.variables.escaped_values[part.token] == EMPTY_VALUE:
             text = f"{{{{{part.token}}}}} has no value"
             yield LintFinding(LintRule.PLACEHOLDER, path.text, text)
 

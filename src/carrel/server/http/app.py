@@ -267,7 +267,7 @@ class HttpApp:
     async def _stream(self, ctx: RequestContext, response: Response) -> None:
         """Send a streaming response. Its duration is measured until the first byte."""
         assert response.source is not None
-        ctx.elapsed_seconds = ctx.elapsed()
+        ctx.elapsed_seconds = ctx.measure_elapsed()
         headers = [*response.headers, (b"x-request-id", ctx.request_id.encode("ascii"))]
         await ctx.send({"type": "http.response.start", "status": ctx.status, "headers": headers})
         if ctx.method == "HEAD":
@@ -296,7 +296,7 @@ class HttpApp:
             self._tracing.record_response(span, ctx.status, ctx.actor.tenant if ctx.actor else None)
 
     def _record_request(self, ctx: RequestContext) -> None:
-        seconds = ctx.elapsed()
+        seconds = ctx.measure_elapsed()
         (ctx.compiled.histogram if ctx.compiled else self._unmatched_histogram).observe(
             ctx.status, seconds
         )

@@ -134,7 +134,7 @@ class RequestContext:
         endpoints = self.route_entry.methods.values() if self.route_entry is not None else ()
         return next((compiled.endpoint.error_dialect for compiled in endpoints), None)
 
-    def elapsed(self) -> float:
+    def measure_elapsed(self) -> float:
         return (
             perf_counter() - self.start_time
             if self.elapsed_seconds is None

@@ -64,7 +64,7 @@ def _call_id(meta: Mapping[str, Any] | None) -> str | None:
 
 def reply_to_result(reply: ToolReply) -> types.CallToolResult:
     """MCP result: text, and structured content if it is JSON."""
-    structured = _structured(reply)
+    structured = _structured_content(reply)
     return types.CallToolResult(
         content=[types.TextContent(text=reply.content)],
         is_error=reply.is_error,
@@ -72,7 +72,7 @@ def reply_to_result(reply: ToolReply) -> types.CallToolResult:
     )
 
 
-def _structured(reply: ToolReply) -> dict[str, Any] | None:
+def _structured_content(reply: ToolReply) -> dict[str, Any] | None:
     """Structured content as object, as MCP requires; a list becomes `items`."""
     if reply.approval is not None:
         approval = reply.approval

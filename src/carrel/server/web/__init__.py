@@ -79,7 +79,7 @@ class Asset:
         return f'"{hashlib.sha256(self.body).hexdigest()[:32]}"'
 
     @cached_property
-    def gzipped(self) -> bytes | None:
+    def gzip_body(self) -> bytes | None:
         """Content compressed with gzip; None for kinds that do not compress."""
         return gzip.compress(self.body, 9, mtime=0) if self.kind in _COMPRESSED_KINDS else None
 

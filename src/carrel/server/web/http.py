@@ -70,9 +70,9 @@ def _asset_response(request: Request, name: str, cache_control: str) -> Response
     if etag_matches(request, asset.etag):
         return Response.empty(304, headers)
     encodings = (request.header(b"accept-encoding") or "").replace(" ", "").split(",")
-    if asset.gzipped is not None and "gzip" in encodings:
+    if asset.gzip_body is not None and "gzip" in encodings:
         headers["Content-Encoding"] = "gzip"
-        return Response.content(asset.gzipped, asset.type, headers=headers)
+        return Response.content(asset.gzip_body, asset.type, headers=headers)
     return Response.content(asset.body, asset.type, headers=headers)
 
 

@@ -205,7 +205,7 @@ async def _build_listing(
     collection: FileCollection, request: AnyRequest, view: WorkspaceView, include_content: bool
 ) -> FileListModel | OverlayFileListModel | SharedBody:
     if include_content and not (request.query.raw or request.query.prefix):
-        shared_view = view.inherited
+        shared_view = view.inherited_files
         if shared_view and (
             template := await load_template(request.caches.parts, request.ports, shared_view.files)
         ):

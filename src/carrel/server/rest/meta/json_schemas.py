@@ -25,7 +25,7 @@ _PATH: Final = {
 }
 
 
-def _closed(title: str, properties: Json, required: list[str]) -> Json:
+def _closed_object_schema(title: str, properties: Json, required: list[str]) -> Json:
     return {
         "title": title,
         "type": "object",
@@ -38,7 +38,7 @@ def _closed(title: str, properties: Json, required: list[str]) -> Json:
 _CONTENT: Final = {"type": "string", "description": "The file's body, as UTF-8."}
 _TYPE: Final = {"type": "string", "default": MARKDOWN}
 
-_FILE: Final = _closed(
+_FILE: Final = _closed_object_schema(
     "WorkspaceFile",
     {
         "path": _PATH,
@@ -50,10 +50,10 @@ _FILE: Final = _closed(
     },
     ["path", "content", "version", "updatedAt"],
 )
-_FILE_CREATE: Final = _closed(
+_FILE_CREATE: Final = _closed_object_schema(
     "WorkspaceFileCreate", {"content": _CONTENT, "contentType": _TYPE}, ["content"]
 )
-_CAPABILITY: Final = _closed(
+_CAPABILITY: Final = _closed_object_schema(
     "WorkspaceCapability",
     {
         "supported": {"type": "boolean"},
@@ -70,7 +70,7 @@ _CAPABILITY: Final = _closed(
     },
     ["supported"],
 )
-_UPDATED: Final = _closed(
+_UPDATED: Final = _closed_object_schema(
     "WorkspaceUpdated",
     {
         "path": {**_NAME, "description": "May be outside the path pattern of this protocol."},
@@ -78,7 +78,7 @@ _UPDATED: Final = _closed(
     },
     ["path", "version"],
 )
-_RUN_EVENT: Final = _closed(
+_RUN_EVENT: Final = _closed_object_schema(
     "RunEvent",
     {
         "eventId": _NAME,
@@ -90,7 +90,7 @@ _RUN_EVENT: Final = _closed(
     },
     ["eventId", "runId", "type", "payload", "timestamp", "sequence"],
 )
-_ERROR: Final = _closed(
+_ERROR: Final = _closed_object_schema(
     "ErrorEnvelope",
     {
         "error": {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"},
@@ -99,7 +99,7 @@ _ERROR: Final = _closed(
     },
     ["error", "message"],
 )
-WORKSPACE: Final = _closed(
+WORKSPACE: Final = _closed_object_schema(
     "Workspace",
     {
         "kind": {"type": "string", "enum": [kind.value for kind in ScopeKind]},
