@@ -12,8 +12,8 @@ from pathlib import Path as File
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from structlog.testing import capture_logs
 from tests.support.contract_stores import flip_bit
+from tests.support.logs import captured_logs
 from tests.support.object_store import DictionaryObjectStore
 from tests.support.random_edits import INITIAL_CHANGES, Change, Simulation, changes
 from tests.support.stores import advance_clock, open_ports, overwrite_content, ports_over
@@ -263,7 +263,7 @@ async def test_a_failed_object_is_retried_and_does_not_delay_other_tenants(
     overwrite_content(tmp_path, digest(b"damaged"), flip_bit(b"damaged"))
     follower = CatalogFollower(ports, object_store)
 
-    with capture_logs() as logs:
+    with captured_logs() as logs:
         assert len((await follower.catch_up()).failures) == 1
         await write_note(ports, simulation.owners[1], b"sound")
         assert (await follower.catch_up()).tenants == 1
@@ -335,7 +335,7 @@ async def test_of_many_processes_one_writes_the_catalog(simulation: Simulation) 
 async def test_a_failing_object_store_is_logged_and_retried(simulation: Simulation) -> None:
     object_store = FlakyObjectStore()
     object_store.fails_after = 3
-    with capture_logs() as logs:
+    with captured_logs() as logs:
         async with following(simulation.ports, object_store):
             async with asyncio.timeout(30):
                 while not logs:
@@ -369,7 +369,7 @@ async def test_a_hanging_object_store_does_not_prevent_a_shutdown(simulation: Si
 async def test_a_foreign_catalog_is_not_changed(simulation: Simulation) -> None:
     object_store = DictionaryObjectStore()
     await object_store.put({"tenants/other/agents/a/workspace/b": b"theirs"})
-    with capture_logs() as logs:
+    with captured_logs() as logs:
         async with following(simulation.ports, object_store), asyncio.timeout(30):
             while not logs:
                 await simulation.ports.events.wait_for_new(0.01)

@@ -218,7 +218,7 @@ async def test_a_failed_attempt_is_retried_after_its_backoff(ports: Ports) -> No
         await receiver.next()
 
 
-@pytest.mark.parametrize("change", ["removed", "switched off"])
+@pytest.mark.parametrize("change", ["was removed", "is inactive"])
 async def test_a_delivery_to_a_removed_webhook_fails_with_the_reason(
     ports: Ports, change: str
 ) -> None:
@@ -230,7 +230,7 @@ async def test_a_delivery_to_a_removed_webhook_fails_with_the_reason(
     await enqueue_deliveries(ports)
     id = created.webhook.id
     [(waiting, _)] = (await webhooks.list_deliveries(ports, ADA, id)).items
-    if change == "removed":
+    if change == "was removed":
         await webhooks.delete(ports, ADA, id)
     else:
         await webhooks.update(ports, ADA, id, WebhookPatch(active=False))
@@ -246,7 +246,7 @@ async def test_a_delivery_to_a_removed_webhook_fails_with_the_reason(
     assert failed == structs.replace(
         waiting, state=DeliveryState.FAILED, attempts=1, due_at=failed.due_at
     )
-    assert attempt.result == PostResult(None, f"the webhook was {change}")
+    assert attempt.result == PostResult(None, f"the webhook {change}")
     assert receiver.requests.empty()
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from structlog.testing import capture_logs
 from tests.support.flaky_mirror import FlakyMirror
+from tests.support.logs import captured_logs
 from tests.support.stores import advance_clock, open_ports
 from tests.support.tenants import create_tenant
 
@@ -150,7 +150,7 @@ async def test_a_directory_outside_the_root_is_never_written(ports: Ports, tmp_p
         await create_agent(ports, owner, slug, folder)
         await append_texts(ports, owner, IDS[n], "x", agent=slug)
 
-    with capture_logs() as logs:
+    with captured_logs() as logs:
         await MirrorFollower(ports, DirectoryTranscriptMirror(root)).catch_up()
 
     assert list(outside.iterdir()) == []
@@ -166,7 +166,7 @@ async def test_two_agents_never_share_a_directory(ports: Ports, tmp_path: File) 
         await append_texts(ports, actor, IDS[n], f"{n}", agent=slug)
 
     for _ in range(2):  # a restarted process keeps the existing claims
-        with capture_logs() as logs:
+        with captured_logs() as logs:
             follower = MirrorFollower(ports, DirectoryTranscriptMirror(tmp_path))
             await follower.catch_up()
         [existing] = read_files(tmp_path)
@@ -191,7 +191,7 @@ async def test_a_file_of_another_session_is_not_changed(ports: Ports, tmp_path: 
     (tmp_path / "kate").mkdir()
     (tmp_path / "kate" / f"{IDS[0]}.jsonl").write_bytes(theirs)
 
-    with capture_logs() as logs:
+    with captured_logs() as logs:
         await MirrorFollower(ports, DirectoryTranscriptMirror(tmp_path)).catch_up()
 
     assert list(read_files(tmp_path).values()) == [theirs]
@@ -206,7 +206,7 @@ async def test_a_link_in_place_of_a_file_is_not_followed(ports: Ports, tmp_path:
     (tmp_path / "victim").write_text("mine")
     (tmp_path / "kate" / f"{IDS[0]}.jsonl").symlink_to(tmp_path / "victim")
 
-    with capture_logs() as logs:
+    with captured_logs() as logs:
         await MirrorFollower(ports, DirectoryTranscriptMirror(tmp_path)).catch_up()
 
     assert (tmp_path / "victim").read_text() == "mine"
@@ -263,7 +263,7 @@ async def test_many_processes_write_each_line_once(
     await append_texts(anywhere, owner, IDS[0], *[f"{n}" for n in range(20)])
     followers = [MirrorFollower(anywhere, DirectoryTranscriptMirror(tmp_path)) for _ in range(4)]
     for turn in range(5):
-        with capture_logs():
+        with captured_logs():
             await asyncio.gather(*[follower.catch_up() for follower in followers])
         await append_texts(anywhere, owner, IDS[0], *[f"turn {turn}: {n}" for n in range(7)])
         advance_clock(anywhere, RETRY_MS)
@@ -303,7 +303,7 @@ async def test_a_failed_append_is_retried(ports: Ports, tmp_path: File) -> None:
     mirror.failures_left = 2
     follower = MirrorFollower(ports, mirror)
 
-    with capture_logs() as logs:
+    with captured_logs() as logs:
         for _ in range(3):
             await follower.catch_up()
             advance_clock(ports, RETRY_MS)

@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
-from structlog.testing import capture_logs
 from tests.support.full_app import FullApp, create_rest_app, open_full_app
 from tests.support.graphql_client import create_graphql_tenant, execute_query, write
+from tests.support.logs import captured_logs
 
 from carrel.core.store.record import AuditEntry, Record, RecordType
 from carrel.ports import Records
@@ -47,7 +47,7 @@ async def test_an_unreadable_pin_is_named_and_fails_alone(
     await create_graphql_tenant(owner)
     await write(owner, "/v1/templates/sales/files/GUARDRAILS.md", "be better")
     damage(tmp_path, "be good", becomes)
-    with capture_logs() as logs:
+    with captured_logs() as logs:
         answer = await execute_query(owner, PINS)
     rows = {row["path"]: row for row in answer["data"]["agentPinStatus"]}
     rules, platform = rows["GUARDRAILS.md"], rows["PLATFORM.md"]
@@ -113,7 +113,7 @@ async def test_an_unexpected_error_returns_an_id_and_is_logged_once(server: Full
     transport = httpx.ASGITransport(app=create_rest_app(ports))
     broken = httpx.AsyncClient(transport=transport, base_url="http://carrel", headers=owner.headers)
     document = "{ audit { next } agents { items { slug template { slug } } } me { role } }"
-    with capture_logs() as logs:
+    with captured_logs() as logs:
         answer = await execute_query(broken, document)
     assert answer["data"]["me"] == {"role": "owner"}
     assert answer["data"]["audit"] is None

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import pytest
-from structlog.testing import capture_logs
 from tests.support.live_server import RawConnection, serving
+from tests.support.logs import captured_logs
 from tests.support.sample_endpoints import SAMPLE_ENDPOINTS, authenticate, sample_app, sample_ports
 
 from carrel.server.http.app import create_app
@@ -123,7 +123,7 @@ async def test_a_client_that_disconnects_mid_body_logs_no_error() -> None:
             finished.set()
 
     metrics = Watched()
-    with capture_logs() as logs, serving(sample_app(metrics=metrics)) as port:
+    with captured_logs() as logs, serving(sample_app(metrics=metrics)) as port:
         wire = await RawConnection.to(port)
         await wire.say("PUT /v1/notes/a HTTP/1.1", "Content-Length: 100", body=b'{"text"')
         await wire.leave()

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from structlog.testing import capture_logs
 from tests.support.fake_time_loop import with_fake_time
+from tests.support.logs import captured_logs
 from tests.support.sample_endpoints import client, sample_app
 
 from carrel.server.http.endpoint import Request, Response, endpoint
@@ -229,7 +229,7 @@ async def test_a_source_that_fails_is_logged_once_and_the_stream_is_cut() -> Non
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    with capture_logs() as logs:
+    with captured_logs() as logs:
         await sample_app(failing)(scope, listener.receive, send)
     assert [message.get("more_body") for message in sent] == [None, True]
     [line] = [line for line in logs if line["log_level"] == "error"]
