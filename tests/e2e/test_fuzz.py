@@ -15,7 +15,7 @@ CHECKS = (
     "content_type_conformance",
     "response_schema_conformance",
 )
-EXAMPLES = 8
+EXAMPLES = 5
 FUZZER = """
 import gc
 from schemathesis.cli import schemathesis
