@@ -28,6 +28,8 @@ from carrel.ports.sandbox import (
 
 pytestmark = pytest.mark.anyio
 HERE = "one"
+SLEEP = f"sleep {100_000 + os.getpid()}"
+"""A command that lasts, distinct from those of other test processes."""
 
 
 @pytest.fixture
@@ -97,7 +99,7 @@ async def instance(tmp_path: File) -> AsyncIterator[Instance]:
     sandbox = LocalSandbox(tmp_path / "sandboxes")
     yield Instance(sandbox)
     await sandbox.close()
-    assert leftovers(tmp_path / "sandboxes", "sleep 1717") == []
+    assert leftovers(tmp_path / "sandboxes", SLEEP) == []
 
 
 @pytest.fixture
@@ -106,7 +108,7 @@ async def watched_instance(tmp_path: File) -> AsyncIterator[Instance]:
     sandbox = LocalSandbox(tmp_path / "sandboxes", SandboxSettings(uid=UID, cgroups=False))
     yield Instance(sandbox)
     await sandbox.close()
-    assert leftovers(tmp_path / "sandboxes", "sleep 1717") == []
+    assert leftovers(tmp_path / "sandboxes", SLEEP) == []
 
 
 ALLOCATE_MEMORY = "exec python3 -c 'import time; hoard = b\"x\" * (150 << 20); time.sleep(60)'"
@@ -114,7 +116,7 @@ ALLOCATE_MEMORY = "exec python3 -c 'import time; hoard = b\"x\" * (150 << 20); t
 
 async def test_memory_limit_counts_all_processes_of_an_instance(watched_instance: Instance) -> None:
     bounds = ResourceLimits(memory_mb=400)
-    await watched_instance.run("(setsid sleep 1717 &)", limits=bounds)
+    await watched_instance.run(f"(setsid {SLEEP} &)", limits=bounds)
     jobs = [await watched_instance.start(ALLOCATE_MEMORY, limits=bounds) for _ in range(2)]
     assert (await watched_instance.run("echo both", limits=bounds))[0] == "both\n"
     order = watched_instance.order(ALLOCATE_MEMORY, limits=bounds)
@@ -165,8 +167,8 @@ async def test_memory_that_no_process_shows_cannot_be_allocated(watched_instance
 
 async def test_home_tmp_and_processes_last_until_the_next_command(instance: Instance) -> None:
     assert isinstance(instance.sandbox, PersistentSandbox)
-    await instance.run("echo kept > ~/a; echo too > /tmp/b; (setsid sleep 1717 &)")
-    output, _ = await instance.run("cat ~/a /tmp/b; pgrep -f 'sleep 1717' >/dev/null && echo alive")
+    await instance.run(f"echo kept > ~/a; echo too > /tmp/b; (setsid {SLEEP} &)")
+    output, _ = await instance.run(f"cat ~/a /tmp/b; pgrep -f '{SLEEP}' >/dev/null && echo alive")
     assert output == "kept\ntoo\nalive\n"
     output, _ = await instance.run("cat ~/a", instance_key="another")
     assert "No such file" in output
@@ -227,10 +229,10 @@ async def test_job_continues_and_reports_its_end(instance: Instance) -> None:
 
 
 async def test_stopped_job_ends_with_143_and_lost_job_with_137(instance: Instance) -> None:
-    id = await instance.start("sleep 1717")
+    id = await instance.start(SLEEP)
     stopped = await instance.sandbox.stop_job(HERE, id)
     assert stopped is not None and stopped.exit_code == 143
-    lost = await instance.start("sleep 1717")
+    lost = await instance.start(SLEEP)
     await instance.sandbox.close()
     restarted = LocalSandbox(instance.sandbox._directory)
     job = await restarted.get_job(HERE, lost)
@@ -239,7 +241,7 @@ async def test_stopped_job_ends_with_143_and_lost_job_with_137(instance: Instanc
 
 
 async def test_processes_inside_cannot_inspect_our_own_processes(instance: Instance) -> None:
-    await instance.start("sleep 1717")
+    await instance.start(SLEEP)
     resident = instance.sandbox._instances[HERE].init_process
     [ours] = resident.command_pids
     assert os.stat(f"/proc/{ours}/environ").st_uid == 0, "it has closed itself to its own user"
@@ -247,9 +249,9 @@ async def test_processes_inside_cannot_inspect_our_own_processes(instance: Insta
 
 async def test_ten_jobs_run_at_once(instance: Instance) -> None:
     for _ in range(10):
-        await instance.start("sleep 1717")
+        await instance.start(SLEEP)
     with pytest.raises(SandboxUnavailable, match="10 jobs"):
-        await instance.start("sleep 1717")
+        await instance.start(SLEEP)
     await instance.sandbox.release_instance(HERE)
 
 
@@ -261,7 +263,7 @@ async def test_idle_instance_is_stopped(instance: Instance) -> None:
 
 async def test_expired_instance_is_stopped_and_its_jobs_are_lost(instance: Instance) -> None:
     await instance.run("echo x > ~/a", lifetime_seconds=2)
-    id = await instance.start("sleep 1717", lifetime_seconds=2)
+    id = await instance.start(SLEEP, lifetime_seconds=2)
     await wait_until(lambda: not instance.sandbox._instances, "the instance is gone")
     await instance.ended(id)
     job = await instance.sandbox.get_job(HERE, id)
@@ -288,7 +290,7 @@ async def test_instance_is_not_reused_with_other_settings(
     instance: Instance, other: dict[str, object]
 ) -> None:
     await instance.run("echo old > ~/a")
-    job = await instance.start("sleep 1717")
+    job = await instance.start(SLEEP)
     assert (await instance.run("cat ~/a", limits=ResourceLimits(seconds=20, output_bytes=999)))[
         0
     ] == "old\n"
@@ -352,7 +354,7 @@ async def test_changes_of_a_job_are_written_back_when_it_ends(instance: Instance
     id = await instance.start("printf 2 > a; printf n > new; exit 3", write_back=home)
     await instance.ended(id)
     assert home.received == [(3, {"a": b"2", "new": b"n"})]
-    id = await instance.start("printf 3 > a; exec sleep 1717", write_back=home)
+    id = await instance.start(f"printf 3 > a; exec {SLEEP}", write_back=home)
     await instance.holds("a", b"3")
     await instance.sandbox.stop_job(HERE, id)
     assert home.received[1:] == [(143, {"a": b"3"})]
@@ -366,7 +368,7 @@ async def test_changes_are_written_back_before_an_instance_is_stopped(instance: 
     await instance.run(late, write_back=home, idle_seconds=2)
     await wait_until(lambda: home.received, "the changes are written back")
     assert home.received == [(None, {"a": b"late\n"})]
-    await instance.start("echo half > b; sleep 1717", write_back=home)
+    await instance.start(f"echo half > b; {SLEEP}", write_back=home)
     await instance.holds("b", b"half\n")
     await instance.sandbox.close()
     assert home.received[1:] == [(137, {"b": b"half\n"}), (None, {})]
