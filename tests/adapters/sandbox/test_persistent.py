@@ -151,7 +151,14 @@ async def test_process_limit_counts_all_processes_of_an_instance(
 ) -> None:
     bounds = ResourceLimits(processes=24)
     job = await watched_instance.start(FORK_MANY.format(count=14), limits=bounds)
-    await watched_instance.holds("full", b"")
+    root = watched_instance.sandbox._instances[HERE].files.root
+
+    async def has_forked_or_ended() -> bool:
+        state = await watched_instance.sandbox.get_job(HERE, job)
+        assert state is not None and state.exit_code is None, f"ended: {state}"
+        return os.access(f"/proc/self/fd/{root}/full", os.F_OK)
+
+    await wait_until(has_forked_or_ended, "the job has 15 children")
     output, _ = await watched_instance.run(FORK_MANY.format(count=99), limits=bounds)
     assert int(output.split(maxsplit=1)[0]) <= 10
     running = await watched_instance.sandbox.get_job(HERE, job)
