@@ -101,7 +101,10 @@ def test_failed_pull_is_one_line_and_leaves_the_files(
         (pull("unknown", directory, **connection), "no such agent: unknown"),
         (pull(editor.agent, other, **connection), "is not empty"),
         (pull(editor.agent, ".", cwd=other, **connection), "target contains the current directory"),
-        (pull(editor.agent, "..", cwd=other, **connection), "target contains the current directory"),
+        (
+            pull(editor.agent, "..", cwd=other, **connection),
+            "target contains the current directory",
+        ),
     ):
         assert (done.returncode, done.stdout) == (1, "")
         assert re.fullmatch(rf"Error: .*{text}.*\n", done.stderr), done.stderr
