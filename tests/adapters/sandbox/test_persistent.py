@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
+from itertools import count
 from pathlib import Path as File
 
 import pytest
 from msgspec.structs import replace
 from tests.support.escape_harness import leftovers
-from tests.support.local_providers import UID, RecordingBlobs
+from tests.support.local_providers import RecordingBlobs
 from tests.support.wait import wait_until
 
 from carrel.adapters.sandbox.local import LocalSandbox
@@ -30,6 +31,8 @@ pytestmark = pytest.mark.anyio
 HERE = "one"
 SLEEP = f"sleep {100_000 + os.getpid()}"
 """A command that lasts, distinct from those of other test processes."""
+UIDS = count(1_000_000 + os.getpid() * 100)
+"""One user per instance: process limits count all processes of a user, unreaped ones too."""
 
 
 @pytest.fixture
@@ -105,7 +108,7 @@ async def instance(tmp_path: File) -> AsyncIterator[Instance]:
 @pytest.fixture
 async def watched_instance(tmp_path: File) -> AsyncIterator[Instance]:
     """An instance without control groups, as on most servers that do not run as root."""
-    sandbox = LocalSandbox(tmp_path / "sandboxes", SandboxSettings(uid=UID, cgroups=False))
+    sandbox = LocalSandbox(tmp_path / "sandboxes", SandboxSettings(uid=next(UIDS), cgroups=False))
     yield Instance(sandbox)
     await sandbox.close()
     assert leftovers(tmp_path / "sandboxes", SLEEP) == []

@@ -38,6 +38,7 @@ class WalCheckpointer:
         self.is_running = False
         self._wake = threading.Event()
         self._stopping = False
+        self._lock = WriteLock(file)
         self._thread = threading.Thread(target=self._run, name="carrel-checkpoint", daemon=True)
         self._thread.start()
 
@@ -66,13 +67,12 @@ class WalCheckpointer:
             with suppress(OSError):
                 own_priority = os.getpriority(os.PRIO_PROCESS, 0)
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), own_priority + _NICENESS)
-        lock = WriteLock(self._file)
-        with closing(lock):
+        with closing(self._lock):
             while self._wake.wait() and not self._stopping:
                 self._wake.clear()
                 if self._needs_checkpoint:
                     self._needs_checkpoint = False
-                    self._checkpoint(lock)
+                    self._checkpoint(self._lock)
                 self.is_running = self._needs_checkpoint
 
     def _checkpoint(self, lock: WriteLock) -> None:
