@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path as File
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from tests.support.commits import put_text
 from tests.support.sample_endpoints import ADA, MovableClock, sample_ports
+from tests.support.stores import open_ports
 
 from carrel.actions.idempotency import (
     CLAIM_LEASE_MS,
@@ -21,6 +24,7 @@ from carrel.core.errors import (
     IdempotencyKeyMismatch,
     ValidationError,
 )
+from carrel.core.store.idempotency import Committed
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
@@ -92,3 +96,25 @@ async def test_an_error_without_a_lease_keeps_the_claim() -> None:
 def test_a_key_is_visible_ascii(key: str) -> None:
     with pytest.raises(ValidationError, match="an idempotencyKey is 1 to 255 visible ASCII"):
         parse_key(ADA, ("test",), key, "idempotencyKey")
+
+
+async def test_a_rebuilt_result_that_lacks_parts_does_not_replace_the_first(tmp_path: File) -> None:
+    async def rebuild(_: tuple[int, ...]) -> str:
+        return "without its messages"
+
+    operation = replace(OPERATION, rebuild=rebuild, stores_rebuilt=False)
+
+    async with open_ports(tmp_path) as ports:
+
+        async def repeat() -> str:
+            return await run_once(ports, operation, repeat)
+
+        async def commit() -> str:
+            await put_text(ports, "x", idempotency_key=operation.key)
+            assert await repeat() == "without its messages"
+            claim = await ports.idempotency.claim(operation.key, "same", 0, 0)
+            assert isinstance(claim, Committed), "nothing is stored yet"
+            return "with its messages"
+
+        assert await run_once(ports, operation, commit) == "with its messages"
+        assert await repeat() == "with its messages"

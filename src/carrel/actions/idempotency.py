@@ -65,6 +65,8 @@ class IdempotentOperation(Struct, Generic[Result], frozen=True, kw_only=True):
     """Raised if another request holds the claim."""
     rebuild: Callable[[tuple[int, ...]], Awaitable[Result]] | None = None
     """Builds the result of a commit, given its versions, if none was stored."""
+    stores_rebuilt: bool = True
+    """False if a rebuilt result lacks parts that the first call may still store."""
     is_final: Callable[[Result], bool] = lambda _: True
     """Whether to store a result; otherwise the key is released."""
     lease_ms: int | None = CLAIM_LEASE_MS
@@ -110,7 +112,10 @@ async def run_once(
                     "the request was committed before, but its response was not stored",
                     versions=versions,
                 )
-            return await _complete(ports, operation, await operation.rebuild(versions))
+            rebuilt = await operation.rebuild(versions)
+            if not operation.stores_rebuilt:
+                return rebuilt
+            return await _complete(ports, operation, rebuilt)
         case Claimed():
             return await _run_claimed(ports, operation, run)
 

@@ -89,6 +89,7 @@ async def commit_changes(
         mismatch=in_progress,
         in_progress=in_progress,
         rebuild=_no_messages,
+        stores_rebuilt=False,
         polls=False,
     )
     write_back = _WriteBack(workspace, start, result, id, reason, key)
