@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path as File
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
 from playwright.sync_api import (
     Browser,
     BrowserContext,
+    ConsoleMessage,
     Error,
     Page,
     Playwright,
@@ -129,15 +131,23 @@ class SignedInPage:
     def visit(self, path: str) -> None:
         self.page.goto(self.url + path)
 
-    def record_errors(self) -> None:
+    @contextmanager
+    def recording_errors(self) -> Iterator[None]:
         """Collect page errors, and console errors and warnings, in `errors`."""
-        self.page.on("pageerror", lambda error: self.errors.append(f"page error: {error}"))
-        self.page.on(
-            "console",
-            lambda message: (
-                self._add_error(message.text) if message.type in {"error", "warning"} else None
-            ),
-        )
+        self.page.on("pageerror", self._add_page_error)
+        self.page.on("console", self._add_message)
+        try:
+            yield
+        finally:
+            self.page.remove_listener("pageerror", self._add_page_error)
+            self.page.remove_listener("console", self._add_message)
+
+    def _add_page_error(self, error: Error) -> None:
+        self.errors.append(f"page error: {error}")
+
+    def _add_message(self, message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"}:
+            self._add_error(message.text)
 
     def _add_error(self, text: str) -> None:
         if text == BUSY_WARNING or any(
@@ -148,7 +158,8 @@ class SignedInPage:
 
     def check_accessibility(self) -> None:
         """Fail if axe finds a serious or critical violation."""
-        self.page.evaluate(AXE.read_text("utf-8"))
+        if self.page.evaluate("typeof axe") == "undefined":
+            self.page.evaluate(AXE.read_text("utf-8"))
         violations = self.page.evaluate(
             f"async () => (await axe.run(document, {AXE_OPTIONS})).violations"
         )
@@ -193,22 +204,65 @@ def sign_in(
     link: bool = False,
 ) -> Iterator[SignedInPage]:
     """A page signed in with a token (the owner's by default) or with the one-time link."""
-    width, height = size
+    code = live_server.welcome.partition("#code=")[2].split()[0] if link else ""
+    body = {"code": code} if link else {"token": token}
+    with _page(browser, PageOptions(live_server.url, size, dark)) as page:
+        context = page.context
+        response = context.request.post("/v1/session", data=body, headers={"X-Carrel-Csrf": "1"})
+        assert response.ok, response.text()
+        user = SignedInPage(page, context, live_server.url)
+        with user.recording_errors():
+            yield user
+
+
+class PageOptions(NamedTuple):
+    server_url: str
+    size: tuple[int, int]
+    is_dark: bool
+
+
+_unused_pages: Final[WeakKeyDictionary[Browser, dict[PageOptions, list[Page]]]] = (
+    WeakKeyDictionary()
+)
+
+
+@contextmanager
+def _page(browser: Browser, options: PageOptions) -> Iterator[Page]:
+    """A page without cookies and stored data.
+
+    Pages are used again: a new one starts a process, which doubles the cost of a test. After a
+    failed test its page is closed.
+    """
+    unused = _unused_pages.setdefault(browser, {}).setdefault(options, [])
+    page = unused.pop() if unused else _new_page(browser, options)
+    try:
+        yield page
+    except BaseException:
+        page.context.close()
+        raise
+    _reset(page, options.server_url)
+    unused.append(page)
+
+
+def _new_page(browser: Browser, options: PageOptions) -> Page:
+    width, height = options.size
     context = browser.new_context(
-        base_url=live_server.url,
+        base_url=options.server_url,
         viewport={"width": width, "height": height},
         reduced_motion="reduce",
-        color_scheme="dark" if dark else "light",
+        color_scheme="dark" if options.is_dark else "light",
         permissions=["clipboard-read", "clipboard-write"],
     )
     context.set_default_timeout(30_000)
-    code = live_server.welcome.partition("#code=")[2].split()[0] if link else ""
-    body = {"code": code} if link else {"token": token}
-    response = context.request.post("/v1/session", data=body, headers={"X-Carrel-Csrf": "1"})
-    assert response.ok, response.text()
-    user = SignedInPage(context.new_page(), context, live_server.url)
-    user.record_errors()
-    try:
-        yield user
-    finally:
-        context.close()
+    return context.new_page()
+
+
+def _reset(page: Page, server_url: str) -> None:
+    page.unroute_all()
+    for other in page.context.pages:
+        if other is not page:
+            other.close()
+    if page.url.startswith(server_url):
+        page.evaluate("localStorage.clear(); sessionStorage.clear()")
+    page.goto("about:blank")
+    page.context.clear_cookies()

@@ -293,7 +293,7 @@ async def _write_locked(
             writer = _ItemWriter(ports, (scope,), path, actor, write_options, key)
             written = await writer.put(content)
     except WorkspaceConflict:
-        raise Busy(f"item {key!a}: concurrent changes kept conflicting; try again") from None
+        raise Busy.with_conflicts(f"item {key!a}") from None
     item = item_from_head(written.file.head, written.file.etag)
     return StoredItem(item, written.content.decode(), tuple(written.redacted.warned))
 
@@ -321,7 +321,7 @@ def _name_item_in_errors(key: str) -> Iterator[None]:
     except NotFound:
         raise NotFound(f"no such item: {key!a}") from None
     except Busy:
-        raise Busy(f"item {key!a}: concurrent changes kept conflicting; try again") from None
+        raise Busy.with_conflicts(f"item {key!a}") from None
     except WorkspaceTooLarge as full:
         if "maxFiles" not in full.details:
             raise

@@ -196,7 +196,7 @@ async def commit_changes(  # noqa: PLR0913 - keyword options of one commit
         if change.expected == 0:
             raise Conflict(f"{change.type} {change.id} already exists")
         raise Busy(f"{change.type} {change.id} was changed concurrently")
-    raise Busy("concurrent changes kept conflicting; try again")
+    raise Busy.with_conflicts()
 
 
 def record_after(

@@ -84,6 +84,11 @@ class Busy(Refusal):
     is_retried = False
     """Whether the action was attempted often enough, so that no caller repeats it."""
 
+    @classmethod
+    def with_conflicts(cls, subject: str = "") -> Busy:
+        prefix = f"{subject}: " if subject else ""
+        return cls(f"{prefix}concurrent changes kept conflicting; try again")
+
 
 class IdempotencyKeyMismatch(Refusal):
     """The Idempotency-Key was used before with a different request."""

@@ -107,7 +107,7 @@ class FileWriter(Struct, frozen=True, gc=False):
         redacted = self._check_and_redact(rules, content)
         result = await self._try_put(rules, redacted, first=False)
         if result is None:
-            raise Busy(f"{self.path}: concurrent changes kept conflicting; try again")
+            raise Busy.with_conflicts(str(self.path))
         return result
 
     @retry_on_conflict()
@@ -132,7 +132,7 @@ class FileWriter(Struct, frozen=True, gc=False):
             )
         head = await self._commit(rules, planned, f"delete {self.path.text}")
         if head is None:
-            raise Busy(f"{self.path}: concurrent changes kept conflicting; try again")
+            raise Busy.with_conflicts(str(self.path))
         return head
 
     async def _try_put(

@@ -68,7 +68,7 @@ async def rewrite(
     try:
         await files.put(ports, stack, path, after, actor, _write_options(file, reason))
     except WorkspaceConflict:
-        raise Busy(f"{path}: concurrent changes kept conflicting; try again") from None
+        raise Busy.with_conflicts(str(path)) from None
     return RewriteOutcome.CHANGED
 
 

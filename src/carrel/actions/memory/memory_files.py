@@ -151,4 +151,4 @@ async def commit_memory_files(  # noqa: PLR0913 - keyword options of one commit
         limit = outcome.quota.max_files
         raise WorkspaceTooLarge(f"the workspace may have {limit} files", maxFiles=limit)
     if not isinstance(outcome, Applied):
-        raise Busy("concurrent changes kept conflicting; try again")
+        raise Busy.with_conflicts()

@@ -109,7 +109,7 @@ async def accept(
     await review.require_readable(planned)
     head = await review.commit(planned, accept_reason(layers, planned))
     if head is None:
-        raise Busy(f"{path}: concurrent changes kept conflicting; try again")
+        raise Busy.with_conflicts(str(path))
     return _status_after(stack, layers, path, head)
 
 
@@ -190,7 +190,7 @@ async def roll_back(
     reason += describe_change(layers, planned)
     head = await review.commit(planned, reason)
     if head is None:
-        raise Busy(f"{path}: concurrent changes kept conflicting; try again")
+        raise Busy.with_conflicts(str(path))
     return _status_after(stack, layers, path, head)
 
 

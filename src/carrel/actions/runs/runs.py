@@ -82,7 +82,7 @@ async def _start_consistent(ports: Ports, actor: Actor, request: RunRequest) -> 
     if await _is_consistent(ports, plan):
         return started
     await _apply_update(ports, started, RunStatus.CANCELLED, keep_snapshot=False)
-    raise Busy("concurrent changes kept conflicting; try again")
+    raise Busy.with_conflicts()
 
 
 async def _record_run(ports: Ports, actor: Actor, request: RunRequest, plan: _RunPlan) -> Run:
@@ -321,7 +321,7 @@ async def _reload_and_update(
     updated = _updated_run(ports, current, status, keep_snapshot)
     if updated == current or await ports.runs.update(updated, current):
         return updated
-    raise Busy(f"run {run.id}: concurrent changes kept conflicting; try again")
+    raise Busy.with_conflicts(f"run {run.id}")
 
 
 def _updated_run(

@@ -118,7 +118,7 @@ async def _edit_locked(
     try:
         return await files.put(workspace.ports, stack, path, after, workspace.actor, options), count
     except WorkspaceConflict:
-        raise Busy(f"{path}: concurrent changes kept conflicting; try again") from None
+        raise Busy.with_conflicts(str(path)) from None
 
 
 async def glob_files(workspace: WorkspaceFiles, pattern: str, root: str) -> list[str]:

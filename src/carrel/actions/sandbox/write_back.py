@@ -136,7 +136,7 @@ class _WriteBack(Struct):
         self._raise_if_exceeded(
             next((exceeded for exceeded in outcomes if isinstance(exceeded, QuotaExceeded)), None)
         )
-        raise Busy("concurrent changes kept conflicting; try again")
+        raise Busy.with_conflicts()
 
     def _check_quota(
         self, rules: TenantRules, plan: MergePlan, current_tree: Tree

@@ -9,6 +9,7 @@ import { Button } from "../../components/button";
 import { Dialog } from "../../components/dialog";
 import { escapeText } from "../../components/escape-text";
 import { Field } from "../../components/field";
+import { useTitle } from "../../components/screen";
 import { toast } from "../../components/toast";
 import { useSession } from "../../layout/session-context";
 import { useAgent } from "./agent-context";
@@ -26,6 +27,7 @@ import {
 } from "./identity-settings";
 
 export default function AgentSettings() {
+  useTitle("Settings");
   const agent = useAgent();
   const admin = isAdmin(useSession());
   return (
