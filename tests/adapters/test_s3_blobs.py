@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import obstore
+import pytest
 from tests.support.services.s3 import Bucket
 
 from carrel.adapters.s3 import S3BlobStore
@@ -60,3 +62,23 @@ def test_object_name_is_the_hex_digest(s3_bucket: Bucket) -> None:
     asyncio.run(objects(s3_bucket, "a/b").put(NAME, BODY))
 
     assert bytes(obstore.get(s3_bucket.store(), f"a/b/{HEX}").bytes()) == BODY
+
+
+def test_an_unreachable_bucket_is_a_connection_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    closed = Bucket(f"http://127.0.0.1:{port}", "lost", "key", "secret")
+
+    async def scenario() -> None:
+        store = objects(closed, "")
+        for request in (
+            store.put(NAME, BODY),
+            store.get(NAME),
+            store.discard([NAME]),
+            store.delete([NAME]),
+            names(store),
+        ):
+            with pytest.raises(ConnectionError, match="the bucket cannot be used"):
+                await request
+
+    asyncio.run(scenario())

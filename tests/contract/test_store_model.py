@@ -41,7 +41,7 @@ KINDS = [ScopeKind.AGENT, ScopeKind.TEMPLATE, ScopeKind.DEFAULTS]
 keys = st.tuples(st.integers(0, 2), st.sampled_from(PATHS))
 words = st.none() | st.sampled_from(["", "one", "two", "three"])
 stacks = st.lists(st.integers(0, 2), min_size=1, max_size=3, unique=True)
-EXAMPLES = {"sqlite": 60, "postgres": 20}
+EXAMPLES = {"sqlite": 30, "postgres": 10}
 """Number of histories; fewer for a store on a server."""
 
 

@@ -167,7 +167,7 @@ def test_overlay_endpoint_reveals_nothing_of_another_tenant(scene: Scene) -> Non
 
 
 @settings(
-    max_examples=150,
+    max_examples=80,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -253,7 +253,7 @@ async def list_files(server: RestServer, token: str, agent: str) -> dict[str, An
 @example(path="memory/../GUARDRAILS.md")
 @example(path="guardrails.md")
 @example(path="GUARDRAIL\u017f.md")
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 def test_no_spelling_changes_a_protected_file(protocol: str, path: str, tmp_path: File) -> None:
     async def scenario() -> None:
         directory = File(mkdtemp(dir=tmp_path))

@@ -23,8 +23,8 @@ from carrel.adapters.system_clock import SystemClock
 from carrel.core.access import MEMBER_PERMISSIONS, Actor, Permission
 from carrel.core.errors import Busy, NotFound, Unauthenticated, ValidationError, WorkspaceConflict
 from carrel.core.identifiers import Path
-from carrel.core.overlay import edit
-from carrel.core.overlay.edit import parse_condition
+from carrel.core.overlay import planned_writes
+from carrel.core.overlay.write_condition import parse_condition
 from carrel.core.store.commit import Applied, Commit
 from carrel.ports import CorruptContent, Ports
 from carrel.server.http.app import HttpApp, create_app
@@ -139,7 +139,7 @@ async def put(call: Request[Note]) -> Response:
     condition = parse_condition(call.header(b"if-match"), call.header(b"if-none-match"))
     layers = await ports.trees.read([scope], [path])
     [blob] = await ports.blobs.put([call.body.text.encode()])
-    decided = edit.plan_put(layers, path, blob, condition)
+    decided = planned_writes.plan_put(layers, path, blob, condition)
     now = ports.clock.now()
     change = (decided.write,)
     commit = Commit(

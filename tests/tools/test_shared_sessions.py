@@ -155,7 +155,7 @@ async def test_the_shared_file_map_reveals_no_private_content(agent: PrivateAgen
 words = st.text(st.sampled_from("azniber *%_'\"\\"), max_size=8)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     tool=st.sampled_from(ALL_TOOLS),
     context_index=st.integers(0, 5),

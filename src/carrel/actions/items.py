@@ -41,7 +41,7 @@ from carrel.core.items import (
     preview,
 )
 from carrel.core.overlay.compose import File, resolve
-from carrel.core.overlay.edit import UNCONDITIONAL, WriteCondition
+from carrel.core.overlay.write_condition import UNCONDITIONAL, WriteCondition
 from carrel.core.redaction.redactor import RedactionResult
 from carrel.core.runs import RunStatus
 from carrel.core.store.idempotency import IdempotencyKey

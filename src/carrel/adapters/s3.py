@@ -20,7 +20,7 @@ from carrel.core.identifiers import digest as digest_of
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
-    from obstore.store import ClientConfig, S3Config
+    from obstore.store import ClientConfig, RetryConfig, S3Config
 
 _DIGEST_PATTERN: Final = re.compile(r"[0-9a-f]{64}")
 _TRASH_PREFIX: Final = "trash/"
@@ -35,6 +35,9 @@ _DIGEST_ATTRIBUTE: Final = "carrel-sha256"
 _MAX_CACHED_DIGESTS: Final = 500_000
 _TRANSFER_TIMEOUT: Final = timedelta(minutes=5)
 """Timeout of a whole transfer; large files over slow lines need minutes."""
+_CONNECT_TIMEOUT: Final = timedelta(seconds=5)
+_RETRY: Final[RetryConfig] = {"max_retries": 3, "retry_timeout": timedelta(seconds=10)}
+"""An unreachable bucket is reported within seconds."""
 
 
 def connect_bucket(
@@ -45,7 +48,7 @@ def connect_bucket(
     secret_key: str | None,
 ) -> S3Store:
     config: S3Config = {"virtual_hosted_style_request": endpoint is None}
-    client: ClientConfig = {"timeout": _TRANSFER_TIMEOUT}
+    client: ClientConfig = {"timeout": _TRANSFER_TIMEOUT, "connect_timeout": _CONNECT_TIMEOUT}
     if endpoint is not None:
         config |= {"endpoint": endpoint, "region": region or _DEFAULT_REGION}
         client |= {"allow_http": endpoint.startswith("http://")}
@@ -53,7 +56,7 @@ def connect_bucket(
         config |= {"region": region}
     if access_key is not None and secret_key is not None:
         config |= {"access_key_id": access_key, "secret_access_key": secret_key}
-    return S3Store(bucket, config=config, client_options=client)
+    return S3Store(bucket, config=config, client_options=client, retry_config=_RETRY)
 
 
 class S3BlobStore:
@@ -86,10 +89,11 @@ class S3BlobStore:
     async def put(self, digest: Digest, content: bytes) -> None:
         """Store the content. An existing object is overwritten to renew its age."""
         key = self._key(digest)
-        try:
-            await obstore.put_async(self._store, key, content, mode="create")
-        except AlreadyExistsError:
-            await obstore.put_async(self._store, key, content, use_multipart=False)
+        with _as_connection_error():
+            try:
+                await obstore.put_async(self._store, key, content, mode="create")
+            except AlreadyExistsError:
+                await obstore.put_async(self._store, key, content, use_multipart=False)
 
     async def get(self, digest: Digest) -> bytes | None:
         """Return the content or None.
@@ -97,7 +101,7 @@ class S3BlobStore:
         Reads the main key again after the trash, since a restore may happen in between.
         """
         for key in (self._key(digest), self._trash_key(digest), self._key(digest)):
-            with suppress(NotFoundError, FileNotFoundError):
+            with _as_connection_error(), suppress(NotFoundError, FileNotFoundError):
                 response = await obstore.get_async(self._store, key)
                 return bytes(await response.bytes_async())
         return None
@@ -132,16 +136,18 @@ class S3BlobStore:
             await asyncio.gather(*(self._copy_object(*pair) for pair in batch))
 
     async def _copy_object(self, source: str, target: str) -> None:
-        with suppress(NotFoundError, FileNotFoundError):
+        with _as_connection_error(), suppress(NotFoundError, FileNotFoundError):
             await obstore.copy_async(self._store, source, target)
 
     async def _delete(self, keys: Sequence[str]) -> None:
         """Delete objects; obstore sends at most 1,000 keys a request."""
         if keys:
-            await obstore.delete_async(self._store, keys)
+            with _as_connection_error():
+                await obstore.delete_async(self._store, keys)
 
     async def _list(self, prefix: str) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:
-        async for page in obstore.list(self._store, prefix=prefix or None):
+        pages = obstore.list(self._store, prefix=prefix or None)
+        while page := await _next_page(pages):
             for meta in page:
                 name = meta["path"].removeprefix(prefix)
                 if _DIGEST_PATTERN.fullmatch(name):
@@ -191,14 +197,14 @@ class S3ObjectStore:
         puts = [self._put(key, contents[key]) for key in accepted]
         for result in await asyncio.gather(*puts, return_exceptions=True):
             if isinstance(result, BaseException):
-                with _as_os_error():
+                with _as_connection_error():
                     raise result
         return {key: reason for key, reason in reasons.items() if reason}
 
     async def get(self, key: str) -> bytes | None:
         if self._unsupported_key_reason(key):
             return None
-        with _as_os_error(), suppress(NotFoundError, FileNotFoundError):
+        with _as_connection_error(), suppress(NotFoundError, FileNotFoundError):
             response = await obstore.get_async(self._store, self._prefix + key)
             return bytes(await response.bytes_async())
         return None
@@ -206,21 +212,17 @@ class S3ObjectStore:
     async def delete(self, keys: Collection[str]) -> None:
         full_keys = [self._prefix + key for key in keys if not self._unsupported_key_reason(key)]
         if full_keys:
-            with _as_os_error():
+            with _as_connection_error():
                 await obstore.delete_async(self._store, full_keys)
 
     async def list(self, prefix: str) -> AsyncIterator[tuple[str, Digest | None]]:
         full_prefix = (self._prefix + prefix) or None
         pages = obstore.list(self._store, prefix=full_prefix, chunk_size=_PAGE_SIZE)
-        while page := await self._next(pages):
-            with _as_os_error():
+        while page := await _next_page(pages):
+            with _as_connection_error():
                 digests = await asyncio.gather(*map(self._digest, page))
             for meta, digest in zip(page, digests, strict=True):
                 yield meta["path"].removeprefix(self._prefix), digest
-
-    async def _next(self, pages: AsyncIterator[Sequence[ObjectMeta]]) -> Sequence[ObjectMeta]:
-        with _as_os_error():
-            return await anext(pages, [])
 
     async def _put(self, key: str, content: bytes) -> None:
         digest = digest_of(content)
@@ -268,12 +270,18 @@ class S3ObjectStore:
         return None
 
 
+async def _next_page(pages: AsyncIterator[Sequence[ObjectMeta]]) -> Sequence[ObjectMeta]:
+    with _as_connection_error():
+        return await anext(pages, [])
+
+
 @contextmanager
-def _as_os_error() -> Iterator[None]:
+def _as_connection_error() -> Iterator[None]:
+    """Raise failed requests as ConnectionError, which the server answers with 503."""
     try:
         yield
     except BaseError as problem:
-        raise OSError(f"bucket request failed: {problem}") from problem
+        raise ConnectionError(f"the bucket cannot be used: {problem}") from problem
 
 
 def _content_type(content: bytes) -> str:

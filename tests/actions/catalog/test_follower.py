@@ -31,7 +31,7 @@ from carrel.core.access import Actor
 from carrel.core.agents.layers import build_stack
 from carrel.core.catalog.layout import AgentFileKey, ReviewedFileKey, TemplateFileKey
 from carrel.core.identifiers import Path, digest
-from carrel.core.overlay.agent_files import pinned_entry
+from carrel.core.overlay.agent_resolution import pinned_entry
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
@@ -151,7 +151,7 @@ class FollowedCatalog:
         assert self.object_store.objects == await fresh_export(self.ports)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(changes | st.sampled_from(FOLLOWER_STEPS), max_size=25))
 def test_the_followed_catalog_equals_a_fresh_export_after_any_history(
     history: list[Change],
@@ -167,7 +167,7 @@ def test_the_followed_catalog_equals_a_fresh_export_after_any_history(
     asyncio.run(with_ports(run_history))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(changes, max_size=12))
 def test_the_followed_catalog_equals_a_fresh_export_after_every_change(
     history: list[Change],

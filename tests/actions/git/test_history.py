@@ -182,7 +182,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_rebuilding_gives_the_same_history_after_any_steps(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, Any]]

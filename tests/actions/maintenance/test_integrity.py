@@ -261,7 +261,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS)
 def test_content_committed_within_its_grace_period_is_always_readable(
     steps: Sequence[tuple[str, int]],

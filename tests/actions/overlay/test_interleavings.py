@@ -46,8 +46,8 @@ from carrel.ports.sandbox import FileKind
 
 Answer = TypeVar("Answer")
 NAMES = [Path(text) for text in ("a", "a/b", "a/b/c", "d")]
-EXAMPLES = {"sqlite": 200, "postgres": 10}
-LONG_HISTORIES = 200
+EXAMPLES = {"sqlite": 60, "postgres": 8}
+LONG_HISTORIES = 60
 paths = st.sampled_from(NAMES)
 authors = st.sampled_from(["ada", "ben"])
 letters = st.sampled_from("xyz")

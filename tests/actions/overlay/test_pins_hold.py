@@ -155,7 +155,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
 
 
 @given(st.lists(steps, min_size=3, max_size=20))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_a_guardrail_changes_only_by_a_review_or_an_override(history: list[Step]) -> None:
     async def run_history(directory: File) -> None:
         async with open_ports(directory) as ports:

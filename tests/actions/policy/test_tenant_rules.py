@@ -19,7 +19,7 @@ from carrel.adapters.sqlite import open_store
 from carrel.core.access import Actor
 from carrel.core.errors import ValidationError, WorkspaceConflict, WorkspaceTooLarge
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
-from carrel.core.overlay.edit import WriteCondition
+from carrel.core.overlay.write_condition import WriteCondition
 from carrel.core.redaction.redactor import SecretPatternMode
 from carrel.core.store.entry import MARKDOWN
 from carrel.ports import Ports

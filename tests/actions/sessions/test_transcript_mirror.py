@@ -214,7 +214,7 @@ async def test_a_link_in_place_of_a_file_is_not_followed(ports: Ports, tmp_path:
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.data())
 async def test_a_torn_file_is_repaired(tmp_path: File, data: st.DataObject) -> None:

@@ -24,7 +24,7 @@ from carrel.core.catalog.layout import (
 )
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind, digest
-from carrel.core.overlay.agent_files import RenderContext
+from carrel.core.overlay.agent_resolution import AgentFileResolver
 from carrel.core.overlay.file_classes import ClassRule, FileClass, FileClassRules
 from carrel.core.store.entry import Entry, Head
 from carrel.core.store.tree import Tree
@@ -269,7 +269,7 @@ def test_reading_the_catalog_gives_the_content_that_the_agent_is_served(
         plan_marco(files),
         (tree(files), Tree(Scope("ten_1", ScopeKind.DEFAULTS, ""), 0, {})),
     )
-    workspace = RenderContext(CLASSES).compose(layers)
+    workspace = AgentFileResolver(CLASSES).compose(layers)
     for path in {Path(name) for name in files} - layout.RESERVED_PATHS:
         served, entry = workspace.files.get(path), files[path.text]
         exported = plan.get(AgentFileKey("acme", "marco", path).text)

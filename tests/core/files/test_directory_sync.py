@@ -228,7 +228,7 @@ class OnePathMachine(RuleBasedStateMachine):
 
 
 TestOnePath = OnePathMachine.TestCase
-TestOnePath.settings = settings(max_examples=300, stateful_step_count=30, deadline=None)
+TestOnePath.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
 
 
 @given(LAST_SYNCED, st.none() | DIGESTS, REMOTE_FILES, st.booleans())

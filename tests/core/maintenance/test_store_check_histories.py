@@ -139,7 +139,7 @@ async def history(store: SqliteStore, steps: Sequence[Step], keep: int = 2) -> T
     return await rows_of(store)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS)
 def test_a_store_changed_only_by_commits_is_clean(steps: Sequence[Step]) -> None:
     tables = build_tables(lambda store: history(store, steps))
@@ -149,7 +149,7 @@ def test_a_store_changed_only_by_commits_is_clean(steps: Sequence[Step]) -> None
     assert findings.is_clean, finding_texts(findings)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     STEPS.filter(lambda steps: any(action == "put" for action, _ in steps)),
     st.sampled_from(["scope", "content", "entry", "version"]),

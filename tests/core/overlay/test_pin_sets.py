@@ -7,15 +7,16 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.overlay.test_agent_files import CONTEXT, RULES, SOUL, blob, tree
+from tests.core.overlay.test_agent_resolution import CONTEXT, RULES, SOUL, blob, tree
 
 from carrel.core.errors import Refusal
 from carrel.core.identifiers import Path, Scope, ScopeKind
-from carrel.core.overlay import agent_files
+from carrel.core.overlay import agent_writes
 from carrel.core.overlay import pins as overlay_pins
-from carrel.core.overlay.agent_files import NewContent
-from carrel.core.overlay.edit import UNCONDITIONAL, PlannedWrite
+from carrel.core.overlay.agent_writes import NewContent
 from carrel.core.overlay.pin_sets import pin_set_scope, plan_missing_pins
+from carrel.core.overlay.planned_writes import PlannedWrite
+from carrel.core.overlay.write_condition import UNCONDITIONAL
 from carrel.core.store.entry import Entry
 from carrel.core.store.tree import Tree
 
@@ -39,10 +40,10 @@ def layered(
 
 
 ACTS: dict[str, Act] = {
-    "put": lambda layers: agent_files.plan_agent_put(
+    "put": lambda layers: agent_writes.plan_agent_put(
         layers, RULES, NewContent(blob("mine"), accept_template_update=True), CONTEXT, UNCONDITIONAL
     ),
-    "delete": lambda layers: agent_files.plan_agent_delete(layers, RULES, CONTEXT, UNCONDITIONAL),
+    "delete": lambda layers: agent_writes.plan_agent_delete(layers, RULES, CONTEXT, UNCONDITIONAL),
     "accept": lambda layers: overlay_pins.plan_accept(layers, RULES, blob("two").digest),
 }
 

@@ -19,7 +19,7 @@ from tests.support.graphql_client import create_graphql_tenant
 from carrel.server.graphql.schema import SCHEMA
 
 FUZZ = settings(
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     derandomize=True,
     database=None,

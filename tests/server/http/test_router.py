@@ -176,7 +176,7 @@ def near_a_template(draw: st.DrawFn) -> str:
     return "/" + "/".join([*parts, *draw(st.lists(SEGMENTS, max_size=1))])
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=200)
 @given(near_a_template())
 def test_the_trie_agrees_with_checking_every_template(path: str) -> None:
     router = build_router()

@@ -190,7 +190,7 @@ PARAMS = st.fixed_dictionaries(
 
 
 @settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(METHODS, PARAMS, st.booleans())
 def test_no_message_is_a_server_error(

@@ -15,7 +15,7 @@ from carrel.core.agents.agent import agent_from_record, by_template_index
 from carrel.core.agents.layers import build_stack
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
-from carrel.core.overlay.agent_files import RenderContext, overridden_paths
+from carrel.core.overlay.agent_resolution import AgentFileResolver, overridden_paths
 from carrel.core.overlay.compose import Workspace, compose, resolve
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.runs import Run
@@ -82,21 +82,20 @@ async def load_workspaces(
     """Compose every stack from one read of the trees; None for a deleted agent."""
     scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
     agents = [scope for scope in scopes if scope.kind is ScopeKind.AGENT]
-    contexts: dict[Scope, RenderContext] = {}
+    contexts: dict[Scope, AgentFileResolver] = {}
     for tenant in {scope.tenant for scope in agents}:
         ids = [scope.name for scope in agents if scope.tenant == tenant]
         agent_layers = await load_many_agent_layers(ports, tenant, ids)
         contexts |= {
-            Scope(tenant, ScopeKind.AGENT, id): agent_layers[id].render_context
-            for id in agent_layers
+            Scope(tenant, ScopeKind.AGENT, id): agent_layers[id].resolver for id in agent_layers
         }
     trees = dict(zip(scopes, await ports.trees.read(scopes, prefix=prefix), strict=True))
     composed: list[Workspace | None] = []
     for stack in stacks:
         layers = [trees[scope] for scope in stack]
         if stack[0].kind is ScopeKind.AGENT:
-            render_context = contexts.get(stack[0])
-            composed.append(render_context.compose(layers) if render_context else None)
+            resolver = contexts.get(stack[0])
+            composed.append(resolver.compose(layers) if resolver else None)
         else:
             composed.append(compose(layers, await load_classes(ports, stack)))
     return tuple(composed)

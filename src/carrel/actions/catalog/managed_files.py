@@ -14,7 +14,7 @@ from carrel.actions.policy.tenant_rules import load_rules
 from carrel.core.agents.layers import upstream_stack
 from carrel.core.catalog.layout import ServedFile
 from carrel.core.identifiers import Path, Scope, ScopeKind
-from carrel.core.overlay.agent_files import FileSource, RenderContext
+from carrel.core.overlay.agent_resolution import AgentFileResolver, FileSource
 from carrel.core.overlay.file_classes import FileClass, FileClassRules
 from carrel.core.store.record import Record
 from carrel.core.store.tree import Tree
@@ -57,7 +57,7 @@ async def load_served_files(
     superseded: SupersededPaths = {}
     for id, managed_paths in managed.items():
         for path in managed_paths:
-            file = RenderContext(classes).resolve(path, layers[id])
+            file = AgentFileResolver(classes).resolve(path, layers[id])
             if file is not None and file.source_label is not FileSource.OVERRIDE:
                 superseded.setdefault(id, []).append(path)
     return await _render_served_files(ports, classes, superseded, layers) if superseded else {}
@@ -79,7 +79,7 @@ async def _render_served_files(
         for path in paths
         if id in agent_layers
         and (
-            file := RenderContext(classes, agent_layers[id].render_context.variables).resolve(
+            file := AgentFileResolver(classes, agent_layers[id].resolver.variables).resolve(
                 path, layers[id]
             )
         )

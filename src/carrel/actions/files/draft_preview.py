@@ -36,7 +36,7 @@ async def render_draft(ports: Ports, stack: Stack, path: Path, draft: bytes) -> 
     stored = rules.redactor.redact(draft).content
     if file_class is FileClass.PINNED:
         return RenderedDraft(stored, {})
-    variables = agent_layers.render_context.variables
+    variables = agent_layers.resolver.variables
     tokens = dict.fromkeys(segment.token for segment in split_template(stored) if segment.token)
     values = {token: variables.escaped_values[token] for token in tokens}
     return RenderedDraft(render_bytes(stored, variables), values)

@@ -24,17 +24,14 @@ from carrel.core.errors import (
     WorkspaceTooLarge,
 )
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
-from carrel.core.overlay import agent_files, edit
-from carrel.core.overlay.agent_files import NewContent, RenderContext
+from carrel.core.overlay import agent_writes, planned_writes
+from carrel.core.overlay.agent_resolution import AgentFileResolver
+from carrel.core.overlay.agent_writes import NewContent
 from carrel.core.overlay.compose import File, Layers, file_etag
-from carrel.core.overlay.edit import (
-    UNCONDITIONAL,
-    PlannedWrite,
-    WriteCondition,
-    path_occupied_error,
-)
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.placeholders import render_bytes
+from carrel.core.overlay.planned_writes import PlannedWrite, path_occupied_error
+from carrel.core.overlay.write_condition import UNCONDITIONAL, WriteCondition
 from carrel.core.redaction.redactor import RedactionResult
 from carrel.core.runs import RunStatus
 from carrel.core.store.commit import Applied, Commit, ExpectationFailed, PathOccupied, QuotaExceeded
@@ -117,18 +114,18 @@ class FileWriter(Struct, frozen=True, gc=False):
         rules = await load_rules(self.ports, self.actor.tenant)
         self._require_writable(rules)
         layers, condition = await self._read_layers(), self.options.condition
-        render_context = (
+        resolver = (
             await self._load_render_context(rules)
             if self.stack[0].kind is ScopeKind.AGENT
             else None
         )
-        if render_context is None:
-            planned = edit.plan_delete(layers, self.path, condition)
+        if resolver is None:
+            planned = planned_writes.plan_delete(layers, self.path, condition)
         else:
-            planned = agent_files.plan_agent_delete(layers, self.path, render_context, condition)
+            planned = agent_writes.plan_agent_delete(layers, self.path, resolver, condition)
             layers_after = (replace(layers[0], heads={}), *layers[1:])
             await self._check_name_unchanged(
-                render_context, layers, await self._render(render_context, layers_after)
+                resolver, layers, await self._render(resolver, layers_after)
             )
         head = await self._commit(rules, planned, f"delete {self.path.text}")
         if head is None:
@@ -144,15 +141,17 @@ class FileWriter(Struct, frozen=True, gc=False):
         [blob] = await self.ports.blobs.put((redacted.content,))
         if (
             kind is ScopeKind.AGENT
-            and (render_context := await self._load_render_context(rules)) is not None
+            and (resolver := await self._load_render_context(rules)) is not None
         ):
             new_content = NewContent(blob, type, self.options.accept_template_update)
-            return await self._try_put_override(rules, redacted, new_content, render_context)
+            return await self._try_put_override(rules, redacted, new_content, resolver)
         planned = None
         if first and len(stack) == 1:
-            planned = edit.plan_put_without_read(stack[0], path, blob, condition, type)
+            planned = planned_writes.plan_put_without_read(stack[0], path, blob, condition, type)
         if planned is None:
-            planned = edit.plan_put(await self._read_layers(), path, blob, condition, type)
+            planned = planned_writes.plan_put(
+                await self._read_layers(), path, blob, condition, type
+            )
         head = await self._commit(rules, planned, f"put {path.text}")
         if head is None:
             return None
@@ -166,36 +165,36 @@ class FileWriter(Struct, frozen=True, gc=False):
         rules: TenantRules,
         redacted: RedactionResult,
         new_content: NewContent,
-        render_context: RenderContext,
+        resolver: AgentFileResolver,
     ) -> WriteResult | None:
         """Like `_try_put` for an agent's file; content equal to upstream is not stored."""
         layers = await self._read_layers()
-        planned = agent_files.plan_agent_put(
-            layers, self.path, new_content, render_context, self.options.condition
+        planned = agent_writes.plan_agent_put(
+            layers, self.path, new_content, resolver, self.options.condition
         )
         await self._check_name_unchanged(
-            render_context, layers, render_bytes(redacted.content, render_context.variables)
+            resolver, layers, render_bytes(redacted.content, resolver.variables)
         )
         if planned is not None:
             head = await self._commit(rules, planned, f"put {self.path.text}")
             if head is None:
                 return None
             layers = (replace(layers[0], heads={self.path: head}), *layers[1:])
-        file = render_context.resolve(self.path, layers)
+        file = resolver.resolve(self.path, layers)
         assert file is not None
         return WriteResult(file, redacted.content, redacted)
 
     async def _check_name_unchanged(
-        self, render_context: RenderContext, layers: Layers, after: bytes
+        self, resolver: AgentFileResolver, layers: Layers, after: bytes
     ) -> None:
         """Raise Forbidden if an agent changes its own name."""
         if self.actor.kind is not CredentialKind.AGENT or self.path != IDENTITY_PATH:
             return
-        if parse_names(await self._render(render_context, layers)) != parse_names(after):
+        if parse_names(await self._render(resolver, layers)) != parse_names(after):
             raise Forbidden("an agent may change its IDENTITY.md, but not its name")
 
-    async def _render(self, render_context: RenderContext, layers: Layers) -> bytes:
-        file = render_context.resolve(self.path, layers)
+    async def _render(self, resolver: AgentFileResolver, layers: Layers) -> bytes:
+        file = resolver.resolve(self.path, layers)
         if file is None:
             return b""
         content = (await self.ports.blobs.get([file.blob]))[file.blob.digest]
@@ -204,14 +203,10 @@ class FileWriter(Struct, frozen=True, gc=False):
     async def _read_layers(self) -> Layers:
         return await self.ports.trees.read(self.stack, (self.path,))
 
-    async def _load_render_context(self, rules: TenantRules) -> RenderContext | None:
-        """Load the render context, with the file classes that the commit expects."""
-        render_context = await load_render_context(self.ports, self.stack)
-        return (
-            None
-            if render_context is None
-            else replace(render_context, classes=rules.policy.classes)
-        )
+    async def _load_render_context(self, rules: TenantRules) -> AgentFileResolver | None:
+        """Load the file resolver, with the file classes that the commit expects."""
+        resolver = await load_render_context(self.ports, self.stack)
+        return None if resolver is None else replace(resolver, classes=rules.policy.classes)
 
     def _check_and_redact(self, rules: TenantRules, content: bytes) -> RedactionResult:
         """Return the content to store.

@@ -20,7 +20,7 @@ from carrel.core.access import Actor
 from carrel.core.agents.layers import agent_scopes
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path, ScopeKind, Stack
-from carrel.core.overlay.agent_files import RenderContext
+from carrel.core.overlay.agent_resolution import AgentFileResolver
 from carrel.core.overlay.compose import File, Layers, Workspace, compose, resolve, revisions_etag
 from carrel.core.overlay.file_classes import FileClassRules
 from carrel.core.overlay.placeholders import PlaceholderValues, render_bytes
@@ -53,11 +53,11 @@ async def get_file(ports: Ports, stack: Stack, path: Path) -> File:
 
 
 async def _resolve_for_agent(ports: Ports, stack: Stack, path: Path, layers: Layers) -> File | None:
-    """Resolve a path with the agent's render context."""
-    render_context = (await load_agent_layers(ports, stack[0].tenant, stack[0].name)).render_context
-    file = render_context.resolve(path, layers)
+    """Resolve a path with the agent's file resolver."""
+    resolver = (await load_agent_layers(ports, stack[0].tenant, stack[0].name)).resolver
+    file = resolver.resolve(path, layers)
     if file is None:  # It may have become pinned since the layers were read.
-        file = render_context.resolve(path, await ports.trees.read(stack, (path,)))
+        file = resolver.resolve(path, await ports.trees.read(stack, (path,)))
     return file
 
 
@@ -152,16 +152,16 @@ class WorkspaceView(Struct, frozen=True):
     def workspace(self) -> Workspace:
         if self.agent_layers is None:
             return compose(self.layers, self.classes)
-        return self.agent_layers.render_context.compose(self.layers)
+        return self.agent_layers.resolver.compose(self.layers)
 
     @property
     def inherited_files(self) -> InheritedFiles | None:
         """None if the workspace is not an agent's or has its own files."""
         if self.agent_layers is None:
             return None
-        render_context = self.agent_layers.render_context
-        files = render_context.inherited_files(self.layers)
-        return None if files is None else InheritedFiles(files, render_context.variables)
+        resolver = self.agent_layers.resolver
+        files = resolver.inherited_files(self.layers)
+        return None if files is None else InheritedFiles(files, resolver.variables)
 
     def has_same_context(self, other: WorkspaceView) -> bool:
         """Return whether both views resolve and render files in the same way."""
@@ -190,11 +190,11 @@ async def _load_view_once(ports: Ports, stack: Stack, layers: Layers) -> Workspa
 
 
 async def list_files(
-    ports: Ports, stack: Stack, prefix: str = "", render_context: RenderContext | None = None
+    ports: Ports, stack: Stack, prefix: str = "", resolver: AgentFileResolver | None = None
 ) -> Workspace:
-    """List the files of a workspace by path, optionally with another render context."""
-    if render_context is not None:
-        return render_context.compose(await ports.trees.read(stack, prefix=prefix))
+    """List the files of a workspace by path, optionally with another file resolver."""
+    if resolver is not None:
+        return resolver.compose(await ports.trees.read(stack, prefix=prefix))
     return (await load_view(ports, stack, prefix)).workspace
 
 

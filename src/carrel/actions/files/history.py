@@ -11,7 +11,7 @@ from carrel.core.agents.layers import agent_scopes
 from carrel.core.errors import NotFound
 from carrel.core.files.diff import unified_diff
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
-from carrel.core.overlay import agent_files
+from carrel.core.overlay import agent_resolution
 from carrel.core.overlay.compose import File, Layers, resolve
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.store.entry import Head, Version
@@ -87,18 +87,18 @@ class Explanation:
 async def explain(ports: Ports, stack: Stack, path: Path) -> Explanation:
     """List every layer's entry at a path and explain which one is served."""
     layers = await ports.trees.read(stack, (path,))
-    render_context = await load_render_context(ports, stack)
+    resolver = await load_render_context(ports, stack)
     visible_layers = [
         tree for tree in layers if tree.scope.kind is not ScopeKind.PINS or path in tree.heads
     ]
     entries = tuple(LayerEntry(tree.scope, tree.heads.get(path)) for tree in visible_layers)
-    winner = (
-        resolve(path, layers) if render_context is None else render_context.resolve(path, layers)
-    )
-    if render_context is not None and render_context.classes.class_of(path) is not FileClass.LIVE:
-        return Explanation(entries, winner, agent_files.explain_resolution(path, layers, winner))
+    winner = resolve(path, layers) if resolver is None else resolver.resolve(path, layers)
+    if resolver is not None and resolver.classes.class_of(path) is not FileClass.LIVE:
+        return Explanation(
+            entries, winner, agent_resolution.explain_resolution(path, layers, winner)
+        )
     return Explanation(
-        entries, winner, _explain_nearest(agent_files.layers_without_pins(layers), winner)
+        entries, winner, _explain_nearest(agent_resolution.layers_without_pins(layers), winner)
     )
 
 

@@ -14,7 +14,7 @@ from carrel.core.access import Actor, require_write_access
 from carrel.core.errors import Busy, NotFound, WorkspaceConflict
 from carrel.core.identifiers import Path, Stack
 from carrel.core.overlay.compose import File
-from carrel.core.overlay.edit import WriteCondition
+from carrel.core.overlay.write_condition import WriteCondition
 from carrel.ports import CorruptContent, Ports
 
 RewriteFunction: TypeAlias = Callable[[bytes | None], Awaitable[bytes | None]]

@@ -22,10 +22,11 @@ from carrel.core.memory.dream_log import (
     same_index,
 )
 from carrel.core.memory.promoted_lines import MEMORY_PATH, PromotedLine
-from carrel.core.overlay import agent_files
-from carrel.core.overlay.agent_files import NewContent, RenderContext
+from carrel.core.overlay import agent_writes
+from carrel.core.overlay.agent_resolution import AgentFileResolver
+from carrel.core.overlay.agent_writes import NewContent
 from carrel.core.overlay.compose import Layers
-from carrel.core.overlay.edit import UNCONDITIONAL
+from carrel.core.overlay.write_condition import UNCONDITIONAL
 from carrel.core.store.commit import Applied, Commit, QuotaExceeded, expect_unchanged
 from carrel.core.store.entry import MARKDOWN
 from carrel.core.store.idempotency import IdempotencyKey
@@ -41,7 +42,7 @@ class MemoryFiles:
     """Current unrendered texts of an agent's memory files; None for a missing file."""
 
     layers: Layers
-    render_context: RenderContext
+    resolver: AgentFileResolver
     texts: Mapping[Path, str | None]
 
     @property
@@ -75,8 +76,8 @@ async def load_memory_files(
     """
     agent_layers: AgentLayers = await load_agent_layers(ports, tenant, agent)
     layers = await ports.trees.read(agent_layers.stack, _PATHS)
-    render_context = replace(agent_layers.render_context, classes=rules.policy.classes)
-    files = {path: render_context.resolve(path, layers) for path in _PATHS}
+    resolver = replace(agent_layers.resolver, classes=rules.policy.classes)
+    files = {path: resolver.resolve(path, layers) for path in _PATHS}
     contents = await ports.blobs.get([file.blob for file in files.values() if file])
     texts: dict[Path, str | None] = {}
     for path, file in files.items():
@@ -84,7 +85,7 @@ async def load_memory_files(
             texts[path] = contents[file.blob.digest].decode() if file else None
         except UnicodeDecodeError:
             raise Conflict(f"{path} is not text") from None
-    return MemoryFiles(layers, render_context, texts)
+    return MemoryFiles(layers, resolver, texts)
 
 
 def changed_index(
@@ -114,8 +115,8 @@ async def draft_changed_files(
     drafts = NO_DRAFTS + FileDrafts((), unchanged)
     for path, blob in zip(changed, blobs, strict=True):
         type = _TYPES.get(path, MARKDOWN)
-        planned = agent_files.plan_agent_put(
-            files.layers, path, NewContent(blob, type), files.render_context, UNCONDITIONAL
+        planned = agent_writes.plan_agent_put(
+            files.layers, path, NewContent(blob, type), files.resolver, UNCONDITIONAL
         )
         drafts += FileDrafts((planned.write,) if planned else ())
     return drafts

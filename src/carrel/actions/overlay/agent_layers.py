@@ -1,4 +1,4 @@
-"""Layers, render context and placeholder values of an agent."""
+"""Layers, file resolver and placeholder values of an agent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from carrel.core.agents.agent import agent_from_record
 from carrel.core.agents.layers import build_stack
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import ScopeKind, Stack, parse_identifier
-from carrel.core.overlay.agent_files import RenderContext
+from carrel.core.overlay.agent_resolution import AgentFileResolver
 from carrel.core.overlay.file_classes import FileClassRules
 from carrel.core.overlay.placeholders import PlaceholderValues
 from carrel.core.store.record import Record, RecordType
@@ -23,7 +23,7 @@ from carrel.ports import Ports
 class AgentLayers(Struct, frozen=True):
     agent: Record
     stack: Stack
-    render_context: RenderContext
+    resolver: AgentFileResolver
     key: str
     """Changes with everything that affects how the agent's files are rendered."""
 
@@ -80,9 +80,9 @@ async def _load_and_cache(
     by_id: dict[str, AgentLayers] = {}
     for agent, pair in zip(agents, pairs, strict=True):
         variables = placeholder_values(agent, tenant_record, humans.get(pair or ""))
-        render_context = RenderContext(classes, variables)
+        resolver = AgentFileResolver(classes, variables)
         by_id[agent.id] = agent_layers = AgentLayers(
-            agent, build_stack(agent), render_context, render_context.key
+            agent, build_stack(agent), resolver, resolver.key
         )
         ports.record_cache.put(revision, ("lineage", tenant, agent.id), agent_layers)
     return by_id
@@ -109,12 +109,12 @@ def _require_valid_id(id: str) -> str:
         raise NotFound(f"no such {RecordType.AGENT}") from None
 
 
-async def load_render_context(ports: Ports, stack: Stack) -> RenderContext | None:
-    """Load the render context of an agent's workspace; None for other workspaces."""
+async def load_render_context(ports: Ports, stack: Stack) -> AgentFileResolver | None:
+    """Load the file resolver of an agent's workspace; None for other workspaces."""
     scope = stack[0]
     if scope.kind is not ScopeKind.AGENT:
         return None
-    return (await load_agent_layers(ports, scope.tenant, scope.name)).render_context
+    return (await load_agent_layers(ports, scope.tenant, scope.name)).resolver
 
 
 async def load_classes(ports: Ports, stack: Stack) -> FileClassRules | None:

@@ -12,7 +12,7 @@ from carrel.actions.records import iter_records
 from carrel.core.agents.agent import agent_from_record, by_template_index
 from carrel.core.agents.layers import build_stack
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
-from carrel.core.overlay.agent_files import agent_entry
+from carrel.core.overlay.agent_resolution import agent_entry
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports

@@ -14,7 +14,7 @@ from carrel.core.agents.identity_name import IDENTITY_PATH, rename_identity, use
 from carrel.core.agents.layers import build_stack
 from carrel.core.errors import WorkspaceTooLarge
 from carrel.core.identifiers import Path, Scope
-from carrel.core.overlay.agent_files import pinned_entry, upstream_layers
+from carrel.core.overlay.agent_resolution import pinned_entry, upstream_layers
 from carrel.core.overlay.compose import Layers, upstream_blob
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.placeholders import PlaceholderValues, render_bytes

@@ -8,10 +8,10 @@ from typing import Final
 from msgspec import Struct
 
 from carrel.actions.blob_contents import load_contents
-from carrel.actions.overlay.review_commits import (
+from carrel.actions.overlay.pin_review_session import (
     ROLL_BACK_PREFIX,
     BulkAcceptOutcome,
-    PinnedFileReview,
+    PinReviewSession,
     accept_reason,
     describe_change,
     find_previous_review,
@@ -144,7 +144,7 @@ async def accept_for_all(
 
 
 async def _accept_batch(
-    review: PinnedFileReview, template: str, agents: Sequence[Record], reviewed: Digest
+    review: PinReviewSession, template: str, agents: Sequence[Record], reviewed: Digest
 ) -> Sequence[BulkAcceptOutcome]:
     """Accept for a batch of agents; retries those that conflicted."""
     results: dict[str, BulkAcceptOutcome] = {}

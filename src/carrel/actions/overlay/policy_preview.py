@@ -20,7 +20,7 @@ from carrel.actions.records import iter_records
 from carrel.core.access import Actor
 from carrel.core.agents.layers import build_stack
 from carrel.core.identifiers import Path, Scope, ScopeKind
-from carrel.core.overlay import agent_files
+from carrel.core.overlay import agent_resolution
 from carrel.core.overlay.file_classes import FileClass, FileClassRules
 from carrel.core.store.record import Record, RecordType
 from carrel.core.store.tree import Tree
@@ -87,7 +87,7 @@ def _unpins(
     """Return whether the agent has a pinned file that would no longer be pinned."""
     return (
         bool(after.newly_pinned(before, (path,)))
-        and agent_files.pinned_head(path, layers)[1] is not None
+        and agent_resolution.pinned_head(path, layers)[1] is not None
     )
 
 

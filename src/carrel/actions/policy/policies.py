@@ -20,9 +20,8 @@ from carrel.core.agents.agent import agent_change, agent_from_record
 from carrel.core.agents.layers import build_stack
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind
-from carrel.core.overlay import agent_files
+from carrel.core.overlay import agent_resolution
 from carrel.core.overlay import pins as overlay_pins
-from carrel.core.overlay.edit import PlannedWrite
 from carrel.core.overlay.file_classes import (
     MAX_PATTERN_LENGTH,
     MAX_RULES,
@@ -32,6 +31,7 @@ from carrel.core.overlay.file_classes import (
     parse_pattern,
 )
 from carrel.core.overlay.pin_sets import pin_set_scope
+from carrel.core.overlay.planned_writes import PlannedWrite
 from carrel.core.policy import DEFAULT_AGENT_WRITABLE, SHARED_WORKSPACE_LIMITS, Limits, Policy
 from carrel.core.redaction.redactor import SecretPatternMode
 from carrel.core.store.commit import Write
@@ -181,7 +181,7 @@ async def _plan_pin_changes(
         unpinned = [
             path
             for path in after.newly_pinned(before, paths)
-            if agent_files.pinned_head(path, layers)[1]
+            if agent_resolution.pinned_head(path, layers)[1]
         ]
         edits += [edit for path in unpinned if (edit := overlay_pins.plan_unpin(layers, path))]
         loosened = loosened or bool(unpinned)

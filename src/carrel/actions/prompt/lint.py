@@ -15,7 +15,7 @@ async def lint_agent(ports: Ports, actor: Actor, name: str) -> tuple[LintFinding
     """Return problems of an agent's main prompt and files, in order. Raises NotFound."""
     request = await prompts.load_prompt_request(ports, actor, name, Audience.MAIN)
     workspace = await files.list_files(
-        ports, request.agent_layers.stack, render_context=request.agent_layers.render_context
+        ports, request.agent_layers.stack, resolver=request.agent_layers.resolver
     )
     contents = await files.read_contents(ports, workspace, raw=True)
     stored = {

@@ -108,14 +108,14 @@ def _memory_scopes(agent_layers: AgentLayers, inputs: PromptInputs) -> Stack:
 
 async def assemble_prompt(ports: Ports, request: PromptRequest) -> AssembledPrompt:
     """Assemble a prompt. Raises Conflict if a policy file is too long or unreadable."""
-    render_context, paths = request.agent_layers.render_context, prompt_paths(request.inputs)
+    resolver, paths = request.agent_layers.resolver, prompt_paths(request.inputs)
     stack, memory_scopes = (
         request.agent_layers.stack,
         _memory_scopes(request.agent_layers, request.inputs),
     )
     trees = await ports.trees.read((*stack, *memory_scopes), paths)
     layers, memories = trees[: len(stack)], snapshots.workspace_memories(trees[len(stack) :])
-    documents = {path: file for path in paths if (file := render_context.resolve(path, layers))}
+    documents = {path: file for path in paths if (file := resolver.resolve(path, layers))}
     return await _count_tokens(ports, await _assemble(ports, documents, memories, request.inputs))
 
 

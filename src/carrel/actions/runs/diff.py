@@ -10,7 +10,7 @@ from carrel.actions.overlay.agent_layers import load_render_context
 from carrel.actions.runs import snapshots
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path, Stack
-from carrel.core.overlay.agent_files import RenderContext
+from carrel.core.overlay.agent_resolution import AgentFileResolver
 from carrel.core.overlay.compose import File, resolve
 from carrel.core.prompt.assembly import SHARED_PATHS
 from carrel.core.runs import Audience, Run
@@ -38,9 +38,9 @@ async def diff(ports: Ports, run: Run) -> tuple[Difference, ...]:
     Raises NotFound if the run's snapshot was deleted.
     """
     frozen_files = (await snapshots.load_manifest(ports, run)).files
-    stack, render_context = await _load_current(ports, run)
+    stack, resolver = await _load_current(ports, run)
     current_files = snapshots.visible_files(
-        run, await files.list_files(ports, stack, render_context=render_context)
+        run, await files.list_files(ports, stack, resolver=resolver)
     ).files
     paths = sorted({*frozen_files, *current_files})
     pairs = [Difference(path, frozen_files.get(path), current_files.get(path)) for path in paths]
@@ -77,11 +77,9 @@ async def diff_file(ports: Ports, run: Run, path: Path) -> tuple[Difference | No
     Raises NotFound if neither the run nor the workspace has the path.
     """
     before = (await snapshots.find_files(ports, run, [path])).get(path)
-    stack, render_context = await _load_current(ports, run)
+    stack, resolver = await _load_current(ports, run)
     layers = await ports.trees.read(stack, (path,))
-    after = (
-        resolve(path, layers) if render_context is None else render_context.resolve(path, layers)
-    )
+    after = resolve(path, layers) if resolver is None else resolver.resolve(path, layers)
     after = after if run.mode is Audience.MAIN or path in SHARED_PATHS else None
     await snapshots.verify_snapshot_kept(ports, run)
     if before is None and after is None:
@@ -96,8 +94,8 @@ async def diff_file(ports: Ports, run: Run, path: Path) -> tuple[Difference | No
     return Difference(path, before, after), await history.diff_contents(old, new, path)
 
 
-async def _load_current(ports: Ports, run: Run) -> tuple[Stack, RenderContext | None]:
-    """Return the current stack and render context; the run's for a deleted agent."""
+async def _load_current(ports: Ports, run: Run) -> tuple[Stack, AgentFileResolver | None]:
+    """Return the current stack and file resolver; the run's for a deleted agent."""
     try:
         stack = await snapshots.current_stack(ports, run)
         return stack, await load_render_context(ports, stack)

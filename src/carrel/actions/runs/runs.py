@@ -20,7 +20,7 @@ from carrel.actions.timezones import local_date
 from carrel.core.access import Actor
 from carrel.core.errors import Busy, Conflict, NotFound, ValidationError
 from carrel.core.identifiers import Scope, ScopeKind, Stack, parse_identifier
-from carrel.core.overlay.agent_files import RenderContext
+from carrel.core.overlay.agent_resolution import AgentFileResolver
 from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.prompt.workspace_notes import WorkspaceNotes
 from carrel.core.runs import NOOP_WORKFLOW, Audience, Run, RunStatus, SnapshotLayer, next_status
@@ -203,13 +203,11 @@ def _build_variables(
     reserved = (
         name
         for name in request.variables
-        if PromptInputs.is_reserved(name) or is_agent * RenderContext.is_reserved(name)
+        if PromptInputs.is_reserved(name) or is_agent * AgentFileResolver.is_reserved(name)
     )
     if reserved_names := sorted(reserved):
         raise ValidationError(f"{reserved_names[0]} is a reserved variable name")
-    render_variables = (
-        {} if agent_layers is None else agent_layers.render_context.to_run_variables()
-    )
+    render_variables = {} if agent_layers is None else agent_layers.resolver.to_run_variables()
     return {**request.variables, **render_variables, **inputs.to_run_variables()}
 
 

@@ -10,7 +10,7 @@ from carrel.actions.overlay import stacks
 from carrel.core.access import Actor
 from carrel.core.errors import Conflict, NotFound
 from carrel.core.identifiers import Path, ScopeKind, Stack
-from carrel.core.overlay.agent_files import RenderContext
+from carrel.core.overlay.agent_resolution import AgentFileResolver
 from carrel.core.overlay.compose import File, Workspace, compose, resolve
 from carrel.core.prompt.assembly import MEMORY, SHARED_PATHS
 from carrel.core.runs import Audience, Run
@@ -46,11 +46,11 @@ async def verify_snapshot_kept(ports: Ports, run: Run) -> None:
 async def load_manifest(ports: Ports, run: Run) -> Workspace:
     """List the files of a run's snapshot. Raises NotFound if it was deleted."""
     require_snapshot(run)
-    layers, render_context = (
+    layers, resolver = (
         await ports.trees.read(run.workspace_layers),
         render_context_of_run(run),
     )
-    workspace = compose(layers) if render_context is None else render_context.compose(layers)
+    workspace = compose(layers) if resolver is None else resolver.compose(layers)
     await verify_snapshot_kept(ports, run)
     return visible_files(run, workspace)
 
@@ -83,16 +83,14 @@ async def find_files(ports: Ports, run: Run, paths: Collection[Path]) -> Mapping
     """Resolve paths in a run's snapshot without content; omits missing ones."""
     require_snapshot(run)
     allowed_paths = [path for path in paths if run.mode is Audience.MAIN or path in SHARED_PATHS]
-    layers, render_context = (
+    layers, resolver = (
         await ports.trees.read(run.workspace_layers, allowed_paths),
         render_context_of_run(run),
     )
     resolved = (
         (
             path,
-            resolve(path, layers)
-            if render_context is None
-            else render_context.resolve(path, layers),
+            resolve(path, layers) if resolver is None else resolver.resolve(path, layers),
         )
         for path in allowed_paths
     )
@@ -113,10 +111,10 @@ def workspace_memories(trees: Sequence[Tree]) -> Mapping[str, File]:
     return {workspace: file for workspace, file in resolved if file}
 
 
-def render_context_of_run(run: Run) -> RenderContext | None:
-    """Return the render context frozen with an agent's run; None for other workspaces."""
+def render_context_of_run(run: Run) -> AgentFileResolver | None:
+    """Return the file resolver frozen with an agent's run; None for other workspaces."""
     return (
-        RenderContext.from_run_variables(run.variables)
+        AgentFileResolver.from_run_variables(run.variables)
         if run.scope.kind is ScopeKind.AGENT
         else None
     )

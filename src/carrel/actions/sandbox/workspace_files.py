@@ -16,7 +16,7 @@ from carrel.core.access import Actor
 from carrel.core.errors import Busy, NotFound, ValidationError, WorkspaceConflict
 from carrel.core.files import file_kinds
 from carrel.core.identifiers import Path, Scope, ScopeKind
-from carrel.core.overlay.edit import WriteCondition
+from carrel.core.overlay.write_condition import WriteCondition
 from carrel.core.sandbox.file_tools import compile_glob, relative_to, replace_text
 from carrel.core.store.entry import Entry, Head
 from carrel.ports import Ports

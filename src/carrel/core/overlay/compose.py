@@ -1,4 +1,7 @@
-"""Composition of layered trees into a workspace."""
+"""Composition of layered trees into a workspace: the nearest layer that has a path wins.
+
+Pinned and managed files of agents follow further rules (core/overlay/agent_resolution.py).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from carrel.core.store.entry import Entry, Head
 from carrel.core.store.tree import Tree
 
 Layers = Sequence[Tree]
-"""Trees, nearest first: agent, template, defaults; or a single one."""
+"""Trees, nearest first: agent, its pins, template, defaults; or a single one."""
 
 
 _UPDATE_MARK: Final = "+"

@@ -8,16 +8,16 @@ from msgspec import Struct
 
 from carrel.core.errors import NotFound, WorkspaceConflict
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
-from carrel.core.overlay.agent_files import (
+from carrel.core.overlay.agent_resolution import (
     agent_entry,
     is_pin,
     pinned_entry,
     pinned_head,
-    plan_write,
     upstream_layers,
 )
+from carrel.core.overlay.agent_writes import plan_write
 from carrel.core.overlay.compose import Layers, upstream_blob
-from carrel.core.overlay.edit import PlannedWrite
+from carrel.core.overlay.planned_writes import PlannedWrite
 from carrel.core.store.blob import Blob
 from carrel.core.store.entry import MARKDOWN, Entry, Head
 

@@ -11,7 +11,7 @@ from carrel.actions.files.files import WriteOptions
 from carrel.core.access import Permission
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, Stack
-from carrel.core.overlay.edit import parse_condition
+from carrel.core.overlay.write_condition import parse_condition
 from carrel.server.graphql.arguments import ArgumentMap, parse_reason
 from carrel.server.graphql.context import Info, ResolverContext
 from carrel.server.graphql.file_types import FileType, WriteResultType

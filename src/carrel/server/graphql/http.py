@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from carrel.server.http.conditional import etag_matches
 from carrel.server.http.endpoint import (
     IF_NONE_MATCH,
     Endpoint,
@@ -20,6 +19,7 @@ from carrel.server.http.endpoint import (
     ResponseModel,
     endpoint,
 )
+from carrel.server.http.not_modified import etag_matches
 from carrel.server.http.request_log import RequestLog
 from carrel.server.http.response import Response
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from carrel.core.errors import NotFound
 from carrel.server.http.app import Mount
-from carrel.server.http.conditional import etag_matches
 from carrel.server.http.endpoint import IF_NONE_MATCH, Request, endpoint
+from carrel.server.http.not_modified import etag_matches
 from carrel.server.http.response import Response
 from carrel.server.web import HEADERS, IMMUTABLE_CACHE, PREFIXES, Asset, load_assets, load_page
 

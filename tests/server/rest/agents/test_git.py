@@ -206,7 +206,7 @@ def test_no_request_body_is_a_server_error(tmp_path: File) -> None:
         request = upload_request(runner.run(owner.get(REFS)).content)
 
         @given(st.lists(PIECES | st.binary(max_size=8), max_size=8).map(b"".join))
-        @settings(max_examples=100, deadline=None)
+        @settings(max_examples=50, deadline=None)
         def send(body: bytes) -> None:
             full_body = body.replace(b"TIP", request[: request.index(b"\n") + 1])
             answer = runner.run(owner.post(PACK, content=full_body, headers=KIND))

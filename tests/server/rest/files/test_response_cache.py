@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from carrel.core.identifiers import Path, Scope, ScopeKind, digest
 from carrel.core.lru_cache import LruCache
-from carrel.core.overlay.agent_files import RenderContext
+from carrel.core.overlay.agent_resolution import AgentFileResolver
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.placeholders import PlaceholderValues
 from carrel.core.store.blob import Blob
@@ -69,7 +69,9 @@ def test_rows_encoded_in_pieces_equal_the_encoded_list(
     rows, layers = parts(), (tree(AGENT, own), tree(DEFAULTS, below))
     stored = {digest(text.encode()): text.encode() for text in (*own.values(), *below.values())}
     for agent in (name, "Marco", name):
-        files = RenderContext(variables=PlaceholderValues(agent_name=agent)).compose(layers).files
+        files = (
+            AgentFileResolver(variables=PlaceholderValues(agent_name=agent)).compose(layers).files
+        )
         listed: list[tuple[File, bytes]] = [(f, stored[f.blob.digest]) for f in files.values()]
         full = OverlayFileListModel(files=[overlay_file_to_model(*row, raw=raw) for row in listed])
         assert encode_listing(rows, "store", listed, raw=raw).join() == encode(full)
@@ -86,16 +88,14 @@ def test_a_filled_listing_template_equals_the_encoded_list(
     )
     stored = {digest(text.encode()): text.encode() for text in below.values()}
     for name in names:
-        render_context = RenderContext(variables=PlaceholderValues(agent_name=name))
-        inherited = render_context.inherited_files(layers)
+        resolver = AgentFileResolver(variables=PlaceholderValues(agent_name=name))
+        inherited = resolver.inherited_files(layers)
         assert inherited is not None
         template = build_template(inherited, stored)
         assert template
-        files = render_context.compose(layers).files.values()
+        files = resolver.compose(layers).files.values()
         rows = [overlay_file_to_model(file, stored[file.blob.digest]) for file in files]
-        assert template.fill(render_context.variables).join() == encode(
-            OverlayFileListModel(files=rows)
-        )
+        assert template.fill(resolver.variables).join() == encode(OverlayFileListModel(files=rows))
 
 
 class SlowBuilder:
@@ -174,7 +174,7 @@ def test_the_cache_never_exceeds_its_limit(requests: list[tuple[int, int]]) -> N
 async def test_pieces_that_are_read_often_are_stored_joined() -> None:
     cache = ResponseCache()
     layers = (tree(AGENT, {}), tree(DEFAULTS, {Path("SOUL.md"): "kind"}))
-    files = RenderContext().compose(layers).files.values()
+    files = AgentFileResolver().compose(layers).files.values()
     pieces = encode_listing(parts(), "store", [(file, b"kind") for file in files], raw=False)
     body = cache.put("key", pieces)
     assert [cache.get("key") for _ in range(4)] == [body] * 4

@@ -20,8 +20,7 @@ from carrel.core.errors import (
     WorkspaceConflict,
     WorkspaceTooLarge,
 )
-from carrel.core.overlay.edit import parse_condition
-from carrel.server.http.conditional import etag_matches, not_modified
+from carrel.core.overlay.write_condition import parse_condition
 from carrel.server.http.endpoint import (
     IF_ABSENT,
     IF_MATCH,
@@ -31,6 +30,7 @@ from carrel.server.http.endpoint import (
     ResponseModel,
     endpoint,
 )
+from carrel.server.http.not_modified import etag_matches, not_modified
 from carrel.server.http.query_fields import PageQuery
 from carrel.server.http.response import Response
 from carrel.server.rest.files.file_models import PositiveInt, Rfc3339, rfc3339

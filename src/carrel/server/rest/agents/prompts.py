@@ -15,7 +15,6 @@ from carrel.core.errors import Conflict, NotFound
 from carrel.core.prompt.assembly import BlockStatus
 from carrel.core.prompt.lint import LintRule
 from carrel.core.runs import parse_audience
-from carrel.server.http.conditional import etag_matches, json_with_etag, not_modified
 from carrel.server.http.endpoint import (
     IF_NONE_MATCH,
     Request,
@@ -23,6 +22,7 @@ from carrel.server.http.endpoint import (
     ResponseModel,
     endpoint,
 )
+from carrel.server.http.not_modified import etag_matches, json_with_etag, not_modified
 from carrel.server.http.response import Response
 from carrel.server.rest.files.file_models import PositiveInt
 

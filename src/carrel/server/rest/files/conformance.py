@@ -16,7 +16,7 @@ from carrel.actions.files.files import WriteOptions
 from carrel.core.access import Actor, Permission
 from carrel.core.errors import Busy, NotFound, ValidationError, WorkspaceConflict, WorkspaceTooLarge
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack, parse_wire_path
-from carrel.core.overlay.edit import parse_condition
+from carrel.core.overlay.write_condition import parse_condition
 from carrel.server.http.endpoint import Request, RequestModel, endpoint
 from carrel.server.http.response import Response
 from carrel.server.rest.files.file_models import (

@@ -22,8 +22,7 @@ from carrel.core.errors import (
 )
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack, parse_wire_path
 from carrel.core.overlay.compose import File
-from carrel.core.overlay.edit import parse_condition
-from carrel.server.http.conditional import etag_matches, json_with_etag, not_modified
+from carrel.core.overlay.write_condition import parse_condition
 from carrel.server.http.endpoint import (
     IF_ABSENT,
     IF_MATCH,
@@ -33,6 +32,7 @@ from carrel.server.http.endpoint import (
     RequestHeader,
     endpoint,
 )
+from carrel.server.http.not_modified import etag_matches, json_with_etag, not_modified
 from carrel.server.http.response import JSON_TYPE, Response, encode
 from carrel.server.http.response_cache import SharedBody, SupersededByWrite, raise_if_superseded
 from carrel.server.rest.files.file_models import (

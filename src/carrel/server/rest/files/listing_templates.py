@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from carrel.actions.blob_contents import load_contents
 from carrel.core.identifiers import Digest, Path, digest
 from carrel.core.lru_cache import LruCache
-from carrel.core.overlay.agent_files import is_verbatim, rendered_etag
+from carrel.core.overlay.agent_resolution import is_verbatim, rendered_etag
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.placeholders import (
     PlaceholderValues,

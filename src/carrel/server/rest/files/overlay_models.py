@@ -11,7 +11,7 @@ from carrel.actions.files.files import render_content
 from carrel.core.agents.identity_fields import EDITABLE_FIELDS
 from carrel.core.errors import Conflict, Unauthenticated
 from carrel.core.identifiers import Digest, digest
-from carrel.core.overlay.agent_files import FileSource
+from carrel.core.overlay.agent_resolution import FileSource
 from carrel.core.overlay.compose import File
 from carrel.server.http.endpoint import ResponseModel
 from carrel.server.http.error_dialect import ErrorDialect

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from carrel.actions.overlay import pin_details, pin_reviews
 from carrel.actions.overlay.pin_details import PinDetail
-from carrel.actions.overlay.review_commits import BulkAcceptOutcome
+from carrel.actions.overlay.pin_review_session import BulkAcceptOutcome
 from carrel.core.access import Permission
 from carrel.core.errors import Busy, Forbidden, NotFound, ValidationError, WorkspaceConflict
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind

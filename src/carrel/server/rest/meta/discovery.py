@@ -11,8 +11,8 @@ from carrel.core.errors import Unauthenticated
 from carrel.core.policy import Limits
 from carrel.core.runs import NOOP_WORKFLOW
 from carrel.core.version import VERSION
-from carrel.server.http.conditional import etag_matches
 from carrel.server.http.endpoint import IF_NONE_MATCH, Request, endpoint
+from carrel.server.http.not_modified import etag_matches
 from carrel.server.http.response import Response, encode
 
 PROTOCOL: Final = "1.0"

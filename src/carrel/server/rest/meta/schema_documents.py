@@ -6,8 +6,8 @@ import hashlib
 from typing import Any, Final, Literal
 
 from carrel.core.errors import NotFound
-from carrel.server.http.conditional import etag_matches
 from carrel.server.http.endpoint import IF_NONE_MATCH, Request, endpoint
+from carrel.server.http.not_modified import etag_matches
 from carrel.server.http.response import Response, encode
 from carrel.server.rest.meta.asyncapi import asyncapi_document
 from carrel.server.rest.meta.json_schemas import ROOT, SCHEMAS

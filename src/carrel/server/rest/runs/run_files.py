@@ -15,7 +15,6 @@ from carrel.core.access import Permission
 from carrel.core.errors import Conflict, NotFound, ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.runs import RunStatus
-from carrel.server.http.conditional import etag_matches
 from carrel.server.http.endpoint import (
     IF_NONE_MATCH,
     LAST_EVENT_ID,
@@ -24,6 +23,7 @@ from carrel.server.http.endpoint import (
     ResponseModel,
     endpoint,
 )
+from carrel.server.http.not_modified import etag_matches
 from carrel.server.http.response import EVENT_STREAM, Response
 from carrel.server.rest.events.events import (
     Cursor,

@@ -24,11 +24,11 @@ from tests.support.strategies_trees import (
 
 from carrel.core.errors import NotFound, ValidationError, WorkspaceConflict
 from carrel.core.identifiers import Path
-from carrel.core.overlay import edit
+from carrel.core.overlay import planned_writes
 from carrel.core.overlay.compose import resolve, upstream_blob
-from carrel.core.overlay.edit import (
+from carrel.core.overlay.planned_writes import PlannedWrite
+from carrel.core.overlay.write_condition import (
     UNCONDITIONAL,
-    PlannedWrite,
     WriteCondition,
     parse_condition,
     parse_entity_tags,
@@ -62,7 +62,7 @@ def apply_write(planned: PlannedWrite, layers: Layers) -> Layers:
 
 @given(stacks(), paths, blobs)
 def test_a_put_is_readable_as_own_content(layers: Layers, path: Path, content: Blob) -> None:
-    planned = edit.plan_put(layers, path, content)
+    planned = planned_writes.plan_put(layers, path, content)
     assert holds(planned, layers)
 
     after = resolve(path, apply_write(planned, layers))
@@ -78,7 +78,7 @@ def test_a_put_without_a_type_keeps_the_type_of_the_file(
     layers: Layers, path: Path, content: Blob, new_type: str | None
 ) -> None:
     before = resolve(path, layers)
-    entry = edit.plan_put(layers, path, content, type=new_type).write.entry
+    entry = planned_writes.plan_put(layers, path, content, type=new_type).write.entry
 
     assert entry
     assert entry.type == (new_type or (before.entry.type if before else "text/markdown"))
@@ -89,9 +89,9 @@ def test_a_deleted_file_is_absent_or_inherited_again(layers: Layers, path: Path)
     before = resolve(path, layers)
     if before is None or before.depth > 0:
         with pytest.raises(NotFound):
-            edit.plan_delete(layers, path)
+            planned_writes.plan_delete(layers, path)
         return
-    planned = edit.plan_delete(layers, path)
+    planned = planned_writes.plan_delete(layers, path)
     assert holds(planned, layers)
 
     after = resolve(path, apply_write(planned, layers))
@@ -108,7 +108,7 @@ def test_of_concurrent_writers_with_one_etag_exactly_one_wins(
     condition = (
         WriteCondition(frozenset({current.etag})) if current else WriteCondition(absent=True)
     )
-    decisions = [edit.plan_put(layers, path, content, condition) for content in contents]
+    decisions = [planned_writes.plan_put(layers, path, content, condition) for content in contents]
 
     won = 0
     for planned in decisions:
@@ -129,10 +129,10 @@ def test_planning_again_after_a_lost_race_raises_a_conflict(
     condition = (
         WriteCondition(frozenset({current.etag})) if current else WriteCondition(absent=True)
     )
-    layers = apply_write(edit.plan_put(layers, path, other), layers)
+    layers = apply_write(planned_writes.plan_put(layers, path, other), layers)
 
     with pytest.raises(WorkspaceConflict) as stale:
-        edit.plan_put(layers, path, mine, condition)
+        planned_writes.plan_put(layers, path, mine, condition)
 
     assert stale.value.current_version == layers[0].version(path)
     assert stale.value.details == {"currentVersion": stale.value.current_version}
@@ -142,10 +142,10 @@ def test_planning_again_after_a_lost_race_raises_a_conflict(
 def test_a_planned_write_on_a_stack_fails_when_any_layer_has_changed(
     layers: Layers, path: Path, content: Blob, data: st.DataObject
 ) -> None:
-    planned = edit.plan_put(layers, path, content)
+    planned = planned_writes.plan_put(layers, path, content)
     index = data.draw(st.integers(0, len(layers) - 1))
     alone = (layers[index],)
-    moved = written(layers[index], edit.plan_put(alone, path, content).write)
+    moved = written(layers[index], planned_writes.plan_put(alone, path, content).write)
 
     assert not holds(planned, (*layers[:index], moved, *layers[index + 1 :]))
 
@@ -154,21 +154,21 @@ def test_a_planned_write_on_a_stack_fails_when_any_layer_has_changed(
 def test_an_unconditional_put_on_one_layer_has_no_expectations(
     tree: Tree, path: Path, other: Path, content: Blob
 ) -> None:
-    planned = edit.plan_put((tree,), path, content)
+    planned = planned_writes.plan_put((tree,), path, content)
 
     assert planned.expects == ()
-    assert holds(planned, apply_write(edit.plan_put((tree,), other, content), (tree,)))
+    assert holds(planned, apply_write(planned_writes.plan_put((tree,), other, content), (tree,)))
 
 
 @given(trees(SCOPES[0]), paths, blobs, conditions, st.sampled_from(TYPES))
 def test_a_put_planned_without_a_read_ends_like_one_with_a_read(
     tree: Tree, path: Path, content: Blob, condition: WriteCondition, type: str
 ) -> None:
-    blind = edit.plan_put_without_read(tree.scope, path, content, condition, type)
+    blind = planned_writes.plan_put_without_read(tree.scope, path, content, condition, type)
     if blind is None:
         return
     try:
-        informed = edit.plan_put((tree,), path, content, condition, type)
+        informed = planned_writes.plan_put((tree,), path, content, condition, type)
     except WorkspaceConflict:
         assert not holds(blind, (tree,))
     else:
@@ -181,7 +181,9 @@ def test_common_conditions_need_no_read(tree: Tree, path: Path, content: Blob) -
     current = resolve(path, [tree])
     usual = [UNCONDITIONAL, WriteCondition(absent=True)]
     for condition in [*usual, WriteCondition(frozenset({current.etag}))] if current else usual:
-        assert edit.plan_put_without_read(tree.scope, path, content, condition) is not None
+        assert (
+            planned_writes.plan_put_without_read(tree.scope, path, content, condition) is not None
+        )
 
 
 @pytest.mark.parametrize(
@@ -198,7 +200,7 @@ def test_common_conditions_need_no_read(tree: Tree, path: Path, content: Blob) -
     ],
 )
 def test_a_condition_that_no_single_version_decides_needs_a_read(condition: WriteCondition) -> None:
-    assert edit.plan_put_without_read(SCOPES[0], PATHS[0], blob("x"), condition) is None
+    assert planned_writes.plan_put_without_read(SCOPES[0], PATHS[0], blob("x"), condition) is None
 
 
 @given(trees(SCOPES[0]), paths, blobs)
@@ -210,16 +212,18 @@ def test_if_match_any_needs_a_file_and_if_none_match_any_needs_its_absence(
 
     for condition, expected in ((must_exist, exists), (must_be_absent, not exists)):
         if expected:
-            assert holds(edit.plan_put((tree,), path, content, condition), (tree,))
+            assert holds(planned_writes.plan_put((tree,), path, content, condition), (tree,))
         else:
             with pytest.raises(WorkspaceConflict):
-                edit.plan_put((tree,), path, content, condition)
+                planned_writes.plan_put((tree,), path, content, condition)
 
 
 @given(stacks(), paths, blobs)
 def test_both_conditions_together_never_hold(layers: Layers, path: Path, content: Blob) -> None:
     with pytest.raises(WorkspaceConflict):
-        edit.plan_put(layers, path, content, WriteCondition(frozenset({"*"}), absent=True))
+        planned_writes.plan_put(
+            layers, path, content, WriteCondition(frozenset({"*"}), absent=True)
+        )
 
 
 @given(stacks())
@@ -227,9 +231,9 @@ def test_a_conditional_delete_of_an_absent_file_conflicts(layers: Layers) -> Non
     path = Path("never")
 
     with pytest.raises(WorkspaceConflict):
-        edit.plan_delete(layers, path, WriteCondition(frozenset({"*"})))
+        planned_writes.plan_delete(layers, path, WriteCondition(frozenset({"*"})))
     with pytest.raises(NotFound):
-        edit.plan_delete(layers, path, WriteCondition(absent=True))
+        planned_writes.plan_delete(layers, path, WriteCondition(absent=True))
 
 
 @given(stacks(least=2), paths, blobs)
@@ -237,20 +241,25 @@ def test_the_etag_of_an_inherited_file_does_not_delete_it(
     layers: Layers, path: Path, content: Blob
 ) -> None:
     above = {other: head for other, head in layers[0].heads.items() if other != path}
-    beneath = written(layers[1], edit.plan_put((layers[1],), path, content).write)
+    beneath = written(layers[1], planned_writes.plan_put((layers[1],), path, content).write)
     inheriting = (replace(layers[0], heads=above), beneath, *layers[2:])
     current = resolve(path, inheriting)
     assert current
     assert current.depth == 1
 
     with pytest.raises(NotFound):
-        edit.plan_delete(inheriting, path, WriteCondition(frozenset({current.etag})))
+        planned_writes.plan_delete(inheriting, path, WriteCondition(frozenset({current.etag})))
 
 
 def test_of_two_deletes_of_the_same_file_one_wins() -> None:
-    head = Head(PATHS[0], 1, 1, 0, edit.plan_put((empty_tree(),), PATHS[0], blob("x")).write.entry)
+    head = Head(
+        PATHS[0], 1, 1, 0, planned_writes.plan_put((empty_tree(),), PATHS[0], blob("x")).write.entry
+    )
     layers = (Tree(SCOPES[0], 1, {PATHS[0]: head}),)
-    first, second = edit.plan_delete(layers, PATHS[0]), edit.plan_delete(layers, PATHS[0])
+    first, second = (
+        planned_writes.plan_delete(layers, PATHS[0]),
+        planned_writes.plan_delete(layers, PATHS[0]),
+    )
 
     assert holds(first, layers)
     assert not holds(second, apply_write(first, layers))
@@ -291,8 +300,10 @@ def test_if_none_match_on_a_write_accepts_only_a_star(header: str) -> None:
 
 @pytest.mark.parametrize("header", ["", '"v2"', 'W/"v1"', "v1", '"V1"', '"v1.0"'])
 def test_only_the_exact_tag_matches(header: str) -> None:
-    layers = apply_write(edit.plan_put((empty_tree(),), PATHS[0], blob("x")), (empty_tree(),))
+    layers = apply_write(
+        planned_writes.plan_put((empty_tree(),), PATHS[0], blob("x")), (empty_tree(),)
+    )
 
     with pytest.raises(WorkspaceConflict):
-        edit.plan_put(layers, PATHS[0], blob("y"), parse_condition(header, None))
-    assert edit.plan_put(layers, PATHS[0], blob("y"), parse_condition('"v0", "v1"', None))
+        planned_writes.plan_put(layers, PATHS[0], blob("y"), parse_condition(header, None))
+    assert planned_writes.plan_put(layers, PATHS[0], blob("y"), parse_condition('"v0", "v1"', None))

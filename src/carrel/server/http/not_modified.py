@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from carrel.core.overlay.edit import parse_entity_tags
+from carrel.core.overlay.write_condition import parse_entity_tags
 from carrel.server.http.endpoint import Request
 from carrel.server.http.response import JSON_TYPE, Response
 

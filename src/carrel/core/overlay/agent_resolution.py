@@ -1,4 +1,7 @@
-"""Resolution and changes of an agent's files over its template and the defaults.
+"""Which layer an agent's file comes from: its own, its pins, its template or the defaults.
+
+The nearest layer that has a path wins (`compose`), except that a pinned file comes only from the
+agent or its pins, and that stale pins and outdated managed files are ignored.
 
 A pin is an entry whose blob equals its base, an override one whose blob differs. An update is
 available if the base differs from the layers below. Initial pins may be in a shared layer directly
@@ -15,15 +18,11 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from carrel.core.errors import Forbidden, NotFound
 from carrel.core.identifiers import Path, ScopeKind
 from carrel.core.overlay.compose import File, Layers, Workspace, file_etag, resolve, upstream_blob
-from carrel.core.overlay.edit import PlannedWrite, WriteCondition
 from carrel.core.overlay.file_classes import ClassRule, FileClass, FileClassRules
 from carrel.core.overlay.placeholders import PlaceholderValues
-from carrel.core.store.blob import Blob
-from carrel.core.store.commit import PathFree, Write, expect_unchanged
-from carrel.core.store.entry import MARKDOWN, Entry, Head
+from carrel.core.store.entry import Entry, Head
 from carrel.core.store.tree import Tree
 
 _RULE_PREFIX: Final = "class:"
@@ -39,7 +38,7 @@ class FileSource(StrEnum):
     DEFAULTS = "defaults"
 
 
-class RenderContext(Struct, frozen=True):
+class AgentFileResolver(Struct, frozen=True):
     """File-class rules and placeholder values for rendering an agent's layers."""
 
     classes: FileClassRules = FileClassRules()
@@ -68,7 +67,7 @@ class RenderContext(Struct, frozen=True):
         return name in PlaceholderValues.__struct_fields__ or name.startswith(_RULE_PREFIX)
 
     @classmethod
-    def from_run_variables(cls, run_variables: Mapping[str, str]) -> RenderContext:
+    def from_run_variables(cls, run_variables: Mapping[str, str]) -> AgentFileResolver:
         """Restore the context from a run's variables."""
         field_names = PlaceholderValues.__struct_fields__
         rules = [
@@ -275,74 +274,3 @@ def explain_resolution(path: Path, layers: Layers, file: File | None) -> str:
     return (
         explanation if file.available_update is None else f"{explanation}; an update awaits review"
     )
-
-
-class NewContent(Struct, frozen=True):
-    """Content to write."""
-
-    blob: Blob
-    type: str = MARKDOWN
-    accept_template_update: bool = False
-    """The caller confirmed writing a pinned file."""
-
-
-def plan_agent_put(
-    layers: Layers,
-    path: Path,
-    content: NewContent,
-    render_context: RenderContext,
-    condition: WriteCondition,
-) -> PlannedWrite | None:
-    """Plan a write of an agent's file; None if it already inherits this content.
-
-    Raises WorkspaceConflict; Forbidden for a managed file, and for a pinned one without
-    `accept_template_update`.
-    """
-    file_class = render_context.classes.check_path(path)
-    condition.check(path, render_context.resolve(path, layers))
-    if file_class is FileClass.MANAGED:
-        raise Forbidden(f"{path} is managed: it is written from the profile of the paired human")
-    if file_class is FileClass.PINNED:
-        if not content.accept_template_update:
-            raise Forbidden(f"{path} is pinned: changing it here needs acceptTemplateUpdate: true")
-        current = pinned_entry(path, layers)
-        base = current.base if current else None
-        return plan_write(layers, path, Entry(content.blob, base, content.type))
-    inherited = upstream_blob(path, upstream_layers(layers))
-    if content.blob == inherited:
-        override = layers[0].entry(path)
-        return None if override is None else plan_write(layers, path, None)
-    return plan_write(layers, path, Entry(content.blob, inherited, content.type))
-
-
-def plan_agent_delete(
-    layers: Layers, path: Path, render_context: RenderContext, condition: WriteCondition
-) -> PlannedWrite:
-    """Plan a return to the inherited file; for a pinned file, to the reviewed content.
-
-    Raises WorkspaceConflict, NotFound if there is no override, Forbidden for a managed file.
-    """
-    file_class = render_context.classes.check_path(path)
-    condition.check(path, render_context.resolve(path, layers))
-    if file_class is FileClass.MANAGED:
-        raise Forbidden(f"{path} is managed: it is written from the profile of the paired human")
-    pinned = file_class is FileClass.PINNED
-    entry = pinned_entry(path, layers) if pinned else agent_entry(path, layers)
-    if entry is None:
-        raise NotFound(f"no override of {path} to delete")
-    if not pinned or entry.base is None:
-        return plan_write(layers, path, None)
-    if entry.blob == entry.base:
-        raise NotFound(f"{path} is not overridden")
-    return plan_write(layers, path, Entry(entry.base, entry.base, entry.type))
-
-
-def plan_write(layers: Layers, path: Path, entry: Entry | None) -> PlannedWrite:
-    """Build the write with an expectation for every layer that was read.
-
-    Only new paths are checked to be free.
-    """
-    expects = tuple(expect_unchanged(tree, path) for tree in layers)
-    is_new = entry is not None and pinned_entry(path, layers) is None
-    path_checks = (PathFree(path, tuple(tree.scope for tree in layers)),) if is_new else ()
-    return PlannedWrite(expects, Write(layers[0].scope, path, entry), path_checks)

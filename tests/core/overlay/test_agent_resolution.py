@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from carrel.core.errors import Forbidden, NotFound, WorkspaceConflict
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
-from carrel.core.overlay import agent_files, pins
-from carrel.core.overlay.agent_files import FileSource, NewContent, RenderContext
-from carrel.core.overlay.edit import UNCONDITIONAL, PlannedWrite, WriteCondition
+from carrel.core.overlay import agent_resolution, agent_writes, pins
+from carrel.core.overlay.agent_resolution import AgentFileResolver, FileSource
+from carrel.core.overlay.agent_writes import NewContent
 from carrel.core.overlay.file_classes import ClassRule, FileClass, FileClassRules
 from carrel.core.overlay.placeholders import PlaceholderValues
+from carrel.core.overlay.planned_writes import PlannedWrite
+from carrel.core.overlay.write_condition import UNCONDITIONAL, WriteCondition
 from carrel.core.store.blob import Blob
 from carrel.core.store.entry import Entry, Head
 from carrel.core.store.tree import Tree
@@ -29,7 +31,7 @@ SCOPES = tuple(
     )
 )
 RULES, SOUL, USER = Path("GUARDRAILS.md"), Path("SOUL.md"), Path("USER.md")
-CONTEXT = RenderContext(FileClassRules(), PlaceholderValues(agent_name="Marco"))
+CONTEXT = AgentFileResolver(FileClassRules(), PlaceholderValues(agent_name="Marco"))
 OWN = "own"
 
 
@@ -82,7 +84,7 @@ def test_a_live_file_is_taken_from_the_nearest_layer_that_has_it() -> None:
     assert resolved(edit_layer(below, 1, SOUL, ""), SOUL) == (blob("").digest, FileSource.TEMPLATE)
     own = apply_edit(
         below,
-        agent_files.plan_agent_put(below, SOUL, NewContent(blob("mine")), CONTEXT, UNCONDITIONAL),
+        agent_writes.plan_agent_put(below, SOUL, NewContent(blob("mine")), CONTEXT, UNCONDITIONAL),
     )
     assert resolved(own, SOUL) == (blob("mine").digest, FileSource.OVERRIDE)
 
@@ -120,7 +122,7 @@ def test_a_managed_file_is_rendered_from_a_newer_layer_without_a_review() -> Non
         assert CONTEXT.compose(newer).files[USER] == file
         assert (
             f"{source} changed since it was written from the profile"
-            in agent_files.explain_resolution(USER, newer, file)
+            in agent_resolution.explain_resolution(USER, newer, file)
         )
     nothing = layers(USER, written)
     assert resolved(nothing, USER) == (blob("about Ada").digest, FileSource.OVERRIDE)
@@ -143,16 +145,17 @@ def test_no_edit_below_changes_a_pinned_file(first: str, history: list[tuple[str
         if action == "override":
             new_content = NewContent(blob(text), accept_template_update=True)
             stack = apply_edit(
-                stack, agent_files.plan_agent_put(stack, RULES, new_content, CONTEXT, UNCONDITIONAL)
+                stack,
+                agent_writes.plan_agent_put(stack, RULES, new_content, CONTEXT, UNCONDITIONAL),
             )
             content = blob(text)
         elif action == "revert":
             if content == pin:
                 with pytest.raises(NotFound):
-                    agent_files.plan_agent_delete(stack, RULES, CONTEXT, UNCONDITIONAL)
+                    agent_writes.plan_agent_delete(stack, RULES, CONTEXT, UNCONDITIONAL)
                 continue
             stack = apply_edit(
-                stack, agent_files.plan_agent_delete(stack, RULES, CONTEXT, UNCONDITIONAL)
+                stack, agent_writes.plan_agent_delete(stack, RULES, CONTEXT, UNCONDITIONAL)
             )
             content = pin
         else:
@@ -195,27 +198,27 @@ def test_a_file_added_below_later_is_offered_and_appears_after_an_accept() -> No
 def test_overriding_a_pinned_file_needs_consent_and_a_managed_file_is_never_written() -> None:
     stack = layers(RULES, Entry(blob("a"), blob("a")), "a")
     with pytest.raises(Forbidden, match="pinned"):
-        agent_files.plan_agent_put(stack, RULES, NewContent(blob("b")), CONTEXT, UNCONDITIONAL)
+        agent_writes.plan_agent_put(stack, RULES, NewContent(blob("b")), CONTEXT, UNCONDITIONAL)
     for accepted in (False, True):
         new_content = NewContent(blob("b"), accept_template_update=accepted)
         with pytest.raises(Forbidden, match="managed"):
-            agent_files.plan_agent_put(
+            agent_writes.plan_agent_put(
                 layers(USER, None, "x"), USER, new_content, CONTEXT, UNCONDITIONAL
             )
     with pytest.raises(Forbidden, match="managed"):
-        agent_files.plan_agent_delete(layers(USER, Entry(blob("b"))), USER, CONTEXT, UNCONDITIONAL)
+        agent_writes.plan_agent_delete(layers(USER, Entry(blob("b"))), USER, CONTEXT, UNCONDITIONAL)
 
 
 def test_a_put_of_the_inherited_content_creates_no_override() -> None:
     stack = layers(SOUL, None, "brisk")
     assert (
-        agent_files.plan_agent_put(stack, SOUL, NewContent(blob("brisk")), CONTEXT, UNCONDITIONAL)
+        agent_writes.plan_agent_put(stack, SOUL, NewContent(blob("brisk")), CONTEXT, UNCONDITIONAL)
         is None
     )
     own = layers(SOUL, Entry(blob("mine"), blob("brisk")), "brisk")
     back = apply_edit(
         own,
-        agent_files.plan_agent_put(own, SOUL, NewContent(blob("brisk")), CONTEXT, UNCONDITIONAL),
+        agent_writes.plan_agent_put(own, SOUL, NewContent(blob("brisk")), CONTEXT, UNCONDITIONAL),
     )
     assert resolved(back, SOUL) == (blob("brisk").digest, FileSource.TEMPLATE)
 
@@ -225,22 +228,22 @@ def test_a_stale_etag_conflicts_after_any_change() -> None:
     file = CONTEXT.resolve(SOUL, stack)
     assert file is not None
     condition = WriteCondition(frozenset({file.etag}))
-    renamed = RenderContext(CONTEXT.classes, PlaceholderValues(agent_name="Polo"))
+    renamed = AgentFileResolver(CONTEXT.classes, PlaceholderValues(agent_name="Polo"))
     new_content = NewContent(blob("mine"))
-    assert agent_files.plan_agent_put(stack, SOUL, new_content, CONTEXT, condition) is not None
-    for render_context, changed in (
+    assert agent_writes.plan_agent_put(stack, SOUL, new_content, CONTEXT, condition) is not None
+    for resolver, changed in (
         (renamed, stack),
         (CONTEXT, edit_layer(stack, 1, SOUL, "brisker")),
     ):
         with pytest.raises(WorkspaceConflict):
-            agent_files.plan_agent_put(changed, SOUL, new_content, render_context, condition)
+            agent_writes.plan_agent_put(changed, SOUL, new_content, resolver, condition)
 
 
 def test_becoming_pinned_does_not_change_the_served_content() -> None:
     for own in (None, Entry(blob("mine"), blob("older"))):
         stack = layers(SOUL, own, "brisk")
         before = CONTEXT.resolve(SOUL, stack)
-        pinning_context = RenderContext(
+        pinning_context = AgentFileResolver(
             FileClassRules((ClassRule("SOUL.md", FileClass.PINNED),)), CONTEXT.variables
         )
         after = apply_edit(stack, pins.plan_pin(stack, SOUL))
@@ -254,13 +257,13 @@ def test_becoming_pinned_does_not_change_the_served_content() -> None:
 
 def test_a_render_context_round_trips_through_run_variables() -> None:
     rules = tuple(ClassRule(f"r{n}/**", FileClass.PINNED) for n in range(12))
-    render_context = RenderContext(
+    resolver = AgentFileResolver(
         FileClassRules(rules), PlaceholderValues(agent_name="Marco", human_email="ada@example.org")
     )
-    assert RenderContext.from_run_variables(render_context.to_run_variables()) == render_context
+    assert AgentFileResolver.from_run_variables(resolver.to_run_variables()) == resolver
     assert (
-        RenderContext.from_run_variables(
-            {**render_context.to_run_variables(), "NAME": "a caller's own"}
+        AgentFileResolver.from_run_variables(
+            {**resolver.to_run_variables(), "NAME": "a caller's own"}
         )
-        == render_context
+        == resolver
     )

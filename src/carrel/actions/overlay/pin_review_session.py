@@ -15,10 +15,10 @@ from carrel.core.access import Actor, CredentialKind, Role
 from carrel.core.agents.layers import build_stack
 from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, Refusal, ValidationError
 from carrel.core.identifiers import Digest, Path, ScopeKind
-from carrel.core.overlay import agent_files, pins
+from carrel.core.overlay import agent_resolution, pins
 from carrel.core.overlay.compose import Layers
-from carrel.core.overlay.edit import PlannedWrite, path_occupied_error
 from carrel.core.overlay.file_classes import FileClass
+from carrel.core.overlay.planned_writes import PlannedWrite, path_occupied_error
 from carrel.core.store.commit import Applied, Commit, Outcome, PathOccupied
 from carrel.core.store.entry import Entry, Head, Version
 from carrel.core.store.idempotency import IdempotencyKey
@@ -41,7 +41,7 @@ class BulkAcceptOutcome(Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class PinnedFileReview:
+class PinReviewSession:
     """Reviewer's access to one pinned path, and the revisions their decision rests on."""
 
     ports: Ports
@@ -124,7 +124,7 @@ class PinnedFileReview:
 
 async def start_review(
     ports: Ports, actor: Actor, path: Path, idempotency_key: IdempotencyKey | None = None
-) -> PinnedFileReview:
+) -> PinReviewSession:
     """Start a review. Raises Forbidden, or ValidationError if the path is not pinned."""
     if actor.kind is not CredentialKind.PERSON or actor.role not in {Role.OWNER, Role.ADMIN}:
         raise Forbidden("only a person who is owner or admin may review a pinned file")
@@ -132,7 +132,7 @@ async def start_review(
     rules = await load_rules(ports, actor.tenant)
     if rules.policy.classes.class_of(path) is not FileClass.PINNED:
         raise ValidationError(f"{path} is not pinned: it needs no review")
-    return PinnedFileReview(ports, actor, path, rules, agents_revision, idempotency_key)
+    return PinReviewSession(ports, actor, path, rules, agents_revision, idempotency_key)
 
 
 def _refusal_from_outcome(outcome: Outcome) -> Refusal | None:
@@ -149,7 +149,7 @@ def accept_reason(layers: Layers, planned: PlannedWrite) -> str:
 
 def describe_change(layers: Layers, planned: PlannedWrite) -> str:
     """Describe the reviewed digests before and after, for history and audit."""
-    write, pinned_entry = planned.write, agent_files.pinned_entry(planned.write.path, layers)
+    write, pinned_entry = planned.write, agent_resolution.pinned_entry(planned.write.path, layers)
     assert write.entry and write.entry.base
     before = pinned_entry.base.digest if pinned_entry and pinned_entry.base else "nothing"
     return f", from {before} to {write.entry.base.digest}"
@@ -167,7 +167,7 @@ async def find_previous_review(
         if stored is None:
             raise NotFound(f"no such version of {path}: {version}")
         return stored.head
-    entry = agent_files.pinned_entry(path, layers)
+    entry = agent_resolution.pinned_entry(path, layers)
     versions = await ports.trees.history(layers[0].scope, path)
     heads = [
         version_row.head

@@ -1,0 +1,92 @@
+"""Plans changes of an agent's files: overrides, and the return to inherited or pinned content."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from carrel.core.errors import Forbidden, NotFound
+from carrel.core.identifiers import Path
+from carrel.core.overlay.agent_resolution import (
+    AgentFileResolver,
+    agent_entry,
+    pinned_entry,
+    upstream_layers,
+)
+from carrel.core.overlay.compose import Layers, upstream_blob
+from carrel.core.overlay.file_classes import FileClass
+from carrel.core.overlay.planned_writes import PlannedWrite
+from carrel.core.overlay.write_condition import WriteCondition
+from carrel.core.store.blob import Blob
+from carrel.core.store.commit import PathFree, Write, expect_unchanged
+from carrel.core.store.entry import MARKDOWN, Entry
+
+
+class NewContent(Struct, frozen=True):
+    """Content to write."""
+
+    blob: Blob
+    type: str = MARKDOWN
+    accept_template_update: bool = False
+    """The caller confirmed writing a pinned file."""
+
+
+def plan_agent_put(
+    layers: Layers,
+    path: Path,
+    content: NewContent,
+    resolver: AgentFileResolver,
+    condition: WriteCondition,
+) -> PlannedWrite | None:
+    """Plan a write of an agent's file; None if it already inherits this content.
+
+    Raises WorkspaceConflict; Forbidden for a managed file, and for a pinned one without
+    `accept_template_update`.
+    """
+    file_class = resolver.classes.check_path(path)
+    condition.check(path, resolver.resolve(path, layers))
+    if file_class is FileClass.MANAGED:
+        raise Forbidden(f"{path} is managed: it is written from the profile of the paired human")
+    if file_class is FileClass.PINNED:
+        if not content.accept_template_update:
+            raise Forbidden(f"{path} is pinned: changing it here needs acceptTemplateUpdate: true")
+        current = pinned_entry(path, layers)
+        base = current.base if current else None
+        return plan_write(layers, path, Entry(content.blob, base, content.type))
+    inherited = upstream_blob(path, upstream_layers(layers))
+    if content.blob == inherited:
+        override = layers[0].entry(path)
+        return None if override is None else plan_write(layers, path, None)
+    return plan_write(layers, path, Entry(content.blob, inherited, content.type))
+
+
+def plan_agent_delete(
+    layers: Layers, path: Path, resolver: AgentFileResolver, condition: WriteCondition
+) -> PlannedWrite:
+    """Plan a return to the inherited file; for a pinned file, to the reviewed content.
+
+    Raises WorkspaceConflict, NotFound if there is no override, Forbidden for a managed file.
+    """
+    file_class = resolver.classes.check_path(path)
+    condition.check(path, resolver.resolve(path, layers))
+    if file_class is FileClass.MANAGED:
+        raise Forbidden(f"{path} is managed: it is written from the profile of the paired human")
+    pinned = file_class is FileClass.PINNED
+    entry = pinned_entry(path, layers) if pinned else agent_entry(path, layers)
+    if entry is None:
+        raise NotFound(f"no override of {path} to delete")
+    if not pinned or entry.base is None:
+        return plan_write(layers, path, None)
+    if entry.blob == entry.base:
+        raise NotFound(f"{path} is not overridden")
+    return plan_write(layers, path, Entry(entry.base, entry.base, entry.type))
+
+
+def plan_write(layers: Layers, path: Path, entry: Entry | None) -> PlannedWrite:
+    """Build the write with an expectation for every layer that was read.
+
+    Only new paths are checked to be free.
+    """
+    expects = tuple(expect_unchanged(tree, path) for tree in layers)
+    is_new = entry is not None and pinned_entry(path, layers) is None
+    path_checks = (PathFree(path, tuple(tree.scope for tree in layers)),) if is_new else ()
+    return PlannedWrite(expects, Write(layers[0].scope, path, entry), path_checks)
