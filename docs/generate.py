@@ -23,7 +23,15 @@ from carrel.server.http.api_docs import documentation_endpoints
 from carrel.server.http.endpoint import Endpoint
 from carrel.server.http.metrics import Metrics
 from carrel.server.http.openapi import build_document
-from carrel.server.http.problems import CORRUPT, METHOD_NOT_ALLOWED, REFUSAL_STATUS
+from carrel.server.http.problems import (
+    CORRUPT,
+    HEADERS_TOO_LARGE,
+    INTERNAL_ERROR,
+    METHOD_NOT_ALLOWED,
+    REFUSAL_STATUS,
+    REQUEST_TIMEOUT,
+    UNAVAILABLE,
+)
 from carrel.server.http.response_cache import ResponseCache
 from carrel.settings import PREFIX, Settings
 from carrel.tools.registry import ALL_TOOLS
@@ -61,7 +69,11 @@ def refusals() -> str:
     rows = [(status, f"`{kind.code}`", kind.__doc__) for kind, status in by_status]
     rows += [
         (*_with_code(METHOD_NOT_ALLOWED), "The endpoint does not support this method."),
+        (*_with_code(REQUEST_TIMEOUT), "The request body arrived too slowly."),
+        (*_with_code(HEADERS_TOO_LARGE), "The request's headers exceed the server's limit."),
         (*_with_code(CORRUPT), "Stored bytes are missing or damaged. They are never served."),
+        (*_with_code(INTERNAL_ERROR), "An error of the server, logged with the id in `details`."),
+        (*_with_code(UNAVAILABLE), "The database or the bucket is unreachable; see Retry-After."),
     ]
     return page("Refusals", about, table(["status", "code", "meaning"], rows))
 

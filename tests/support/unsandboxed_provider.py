@@ -182,6 +182,6 @@ class PersistentUnsandboxedProvider(UnsandboxedProvider):
             del self.processes[key]
 
     async def close(self) -> None:
-        for reservation, id in self.processes:
-            await self.stop_job(reservation, id)
+        for instance_key, id in self.processes:
+            await self.stop_job(instance_key, id)
             self.logs[id].unlink()

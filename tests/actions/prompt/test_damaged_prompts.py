@@ -30,7 +30,7 @@ async def test_damaged_content_is_reported_and_for_policy_refused(
     [soul] = [block for block in prompt.blocks if block.path == "SOUL.md"]
     assert (soul.kept, soul.version, soul.chars) == ("left out", 1, 0)
     assert soul.reason
-    assert not prompt.lasts
+    assert not prompt.is_cacheable
     assert "# SOUL" not in prompt.text
     assert "# GUARDRAILS\nbe good" in prompt.text
     flaws = [(flaw.rule, flaw.path) for flaw in await lint.lint_agent(ports, owner, "marco")]

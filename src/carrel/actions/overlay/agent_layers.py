@@ -31,7 +31,9 @@ class AgentLayers(Struct, frozen=True):
 async def load_agent_layers(ports: Ports, tenant: str, id: str) -> AgentLayers:
     """Load an agent's layers, cached until a record changes. Raises NotFound."""
     revision = await ports.records.revision()
-    agent_layers: AgentLayers | None = ports.record_cache.get(revision, ("lineage", tenant, id))
+    agent_layers: AgentLayers | None = ports.record_cache.get(
+        revision, ("agent_layers", tenant, id)
+    )
     if agent_layers is None:
         agent: Record | None = ports.record_cache.get(revision, (tenant, RecordType.AGENT, id))
         agents = (
@@ -53,7 +55,7 @@ async def load_many_agent_layers(
     The number of queries does not depend on the number of agents.
     """
     revision = await ports.records.revision()
-    cached = {id: ports.record_cache.get(revision, ("lineage", tenant, id)) for id in ids}
+    cached = {id: ports.record_cache.get(revision, ("agent_layers", tenant, id)) for id in ids}
     by_id: dict[str, AgentLayers] = {
         id: agent_layers for id, agent_layers in cached.items() if agent_layers
     }
@@ -84,7 +86,7 @@ async def _load_and_cache(
         by_id[agent.id] = agent_layers = AgentLayers(
             agent, build_stack(agent), resolver, resolver.key
         )
-        ports.record_cache.put(revision, ("lineage", tenant, agent.id), agent_layers)
+        ports.record_cache.put(revision, ("agent_layers", tenant, agent.id), agent_layers)
     return by_id
 
 

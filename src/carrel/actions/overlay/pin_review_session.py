@@ -177,7 +177,7 @@ async def find_previous_review(
     if not heads or heads[-1].version == 1:
         heads += [head for tree in layers[1:] if (head := _initial_pin(tree, path))]
     if versions and versions[0].reason.startswith(ROLL_BACK_PREFIX):
-        heads = _heads_before_first_review(heads, entry)
+        heads = _heads_older_than_current(heads, entry)
     for head in heads:
         candidate = head.entry
         if candidate and candidate.base and (entry is None or candidate.base != entry.base):
@@ -189,7 +189,7 @@ def _newest_version(versions: Sequence[Version]) -> int:
     return versions[0].head.version
 
 
-def _heads_before_first_review(heads: Sequence[Head], entry: Entry | None) -> list[Head]:
+def _heads_older_than_current(heads: Sequence[Head], entry: Entry | None) -> list[Head]:
     """Return heads older than the current content: repeated roll-backs go further."""
     positions = [n for n, head in enumerate(heads) if head.entry and entry == head.entry]
     return list(heads[max(positions, default=-1) + 1 :])

@@ -31,7 +31,7 @@ async def workspace_stack(ports: Ports, actor: Actor, name: str) -> Stack:
 
 
 async def agent_stack(ports: Ports, actor: Actor, name: str) -> Stack:
-    """Return the stack of an agent, by id or slug: own files, template, defaults."""
+    """Return the stack of an agent, by id or slug: own files, pins, template, defaults."""
     revision = await ports.records.revision()
     stack: Stack | None = ports.record_cache.get(revision, ("stack", actor.tenant, name))
     if stack is None:

@@ -66,7 +66,7 @@ class AssembledPrompt(Struct, frozen=True, rename="camel"):
     etag: str
     """Equal for equal prompts of equal files."""
 
-    lasts: bool = True
+    is_cacheable: bool = True
 
 
 class PromptRequest(Struct, frozen=True):
@@ -196,7 +196,7 @@ async def _count_tokens(ports: Ports, prompt: Prompt) -> AssembledPrompt:
         tokens=total,
         tokenizer=ports.tokenizer.name,
         etag=f'"{hashlib.sha256(msgspec.json.encode(etag_inputs)).hexdigest()[:ETAG_LENGTH]}"',
-        lasts=prompt.is_cacheable,
+        is_cacheable=prompt.is_cacheable,
     )
 
 

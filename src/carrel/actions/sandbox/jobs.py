@@ -50,7 +50,7 @@ class JobRecord(Struct, frozen=True):
     workspace: str
     sandbox: str
     provider: str
-    reservation: str
+    instance_key: str
 
 
 async def start_job(
@@ -104,7 +104,7 @@ async def load_job_status(
     """
     provider = _persistent_provider(ports, job_record)
     query = provider.stop_job if stop else provider.get_job
-    return await query(job_record.reservation, id) or BackgroundJob(id, EXIT_LOST, LOST_OUTPUT)
+    return await query(job_record.instance_key, id) or BackgroundJob(id, EXIT_LOST, LOST_OUTPUT)
 
 
 async def delete_ended(ports: Ports, before: TimestampMs) -> int:
@@ -121,10 +121,10 @@ async def _delete_if_ended(ports: Ports, record: Record) -> bool:
     job_record = decode_body(record, JobRecord)
     provider = ports.sandboxes.get(job_record.provider)
     if isinstance(provider, PersistentSandbox):
-        job = await provider.get_job(job_record.reservation, record.id)
+        job = await provider.get_job(job_record.instance_key, record.id)
         if job is not None and job.exit_code is None:
             return False
-        await provider.delete_job(job_record.reservation, record.id)
+        await provider.delete_job(job_record.instance_key, record.id)
     return True
 
 

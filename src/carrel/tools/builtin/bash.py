@@ -110,16 +110,16 @@ async def _run_in_background(workspace_call: WorkspaceCall, command: str) -> str
 
 
 async def _run_in_workspace(workspace_call: WorkspaceCall, command: str) -> str:
-    bench, ports = workspace_call.files, workspace_call.context.ports
-    inputs = await write_back.load_inputs(bench)
+    workspace_files, ports = workspace_call.files, workspace_call.context.ports
+    inputs = await write_back.load_inputs(workspace_files)
     spec = _command_spec(workspace_call, command, inputs)
-    call_id = bench.call or spec.id
+    call_id = workspace_files.call or spec.id
     async with _provider(workspace_call).run(spec, ports.blobs.get) as result:
         partial = was_interrupted(result.exit_code, timed_out=result.timed_out)
         reason = f"bash{' (partial)' if partial else ''} {call_id}: {command}"
         try:
             write_back_notes = await write_back.commit_changes(
-                bench, inputs, result, call_id, reason
+                workspace_files, inputs, result, call_id, reason
             )
         except (WorkspaceTooLarge, NotFound) as error:
             report = _report(result, spec.limits, result.notes)

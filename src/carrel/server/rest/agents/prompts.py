@@ -178,7 +178,7 @@ async def lint_agent_prompt(request: Request) -> Response:
 
 
 def _prompt_to_model(prompt: AssembledPrompt) -> PromptModel:
-    model = PromptModel if prompt.lasts else _UncacheablePromptModel
+    model = PromptModel if prompt.is_cacheable else _UncacheablePromptModel
     return model(
         text=prompt.text,
         blocks=[_block_to_model(block) for block in prompt.blocks],
