@@ -36,7 +36,7 @@ test: ## run all checks and all tests, with PostgreSQL, S3 and a browser
 	if test -e $(CHECK_LOG); then cat $(CHECK_LOG); fi; exit $$done
 
 tests: style console-for-tests
-	$(BIN)/pytest -n 4 --dist worksteal $(ARGS)
+	$(BIN)/pytest -n 3 --dist worksteal $(ARGS)
 
 quick: $(VENV)/.dev ## run the tests of core and actions on SQLite, in under a minute
 	$(BIN)/pytest -n 4 --dist worksteal tests/core tests/actions -k "not postgres" $(ARGS)
