@@ -26,6 +26,7 @@ _BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0
 _STATUS_CLASSES: Final = ("closed", "1xx", "2xx", "3xx", "4xx", "5xx")
 _CELL_SIZE: Final = len(_BUCKETS) + 2
 """One count per bucket, one for slower requests, and the sum of seconds."""
+_EMPTY_CELL: Final = [0.0] * _CELL_SIZE
 _FLUSH_SECONDS: Final = 1.0
 
 
@@ -37,7 +38,8 @@ class RouteHistogram:
     def __init__(self, route: str, method: str) -> None:
         self._labels = (route, method)
         self._cells = [[0.0] * _CELL_SIZE for _ in _STATUS_CLASSES]
-        self._flushed = [[0.0] * _CELL_SIZE for _ in _STATUS_CLASSES]
+        self._flushed = [_EMPTY_CELL] * len(_STATUS_CLASSES)
+        """Cells at the last flush; replaced, never changed."""
 
     def observe(self, status: int, seconds: float) -> None:
         """Count one request. Status 0: the client disconnected before the response."""

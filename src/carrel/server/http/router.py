@@ -85,6 +85,12 @@ class _Node(Generic[T]):
             return self.parameter.leaf
         return None if self.catch_all is None else self.catch_all.leaf
 
+    def literal_child(self, segment: bytes) -> _Node[T]:
+        """Child for a literal segment, created if absent."""
+        if segment not in self.literals:
+            self.literals[segment] = _Node()
+        return self.literals[segment]
+
     def parameter_child(self, suffix: str | None) -> _Node[T]:
         """Child for a parameter segment, created if absent."""
         if suffix:
@@ -192,7 +198,7 @@ class Router(Generic[T]):
         for index, segment in enumerate(segments[1:], 1):
             parameter = _PARAMETER.fullmatch(segment)
             if parameter is None:
-                node = node.literals.setdefault(segment.encode("ascii"), _Node())
+                node = node.literal_child(segment.encode("ascii"))
                 if not names:
                     self._literal_nodes["/".join(segments[: index + 1]).encode("ascii")] = node
                 continue
