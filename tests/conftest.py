@@ -22,7 +22,7 @@ from tests.support.services.s3 import Bucket
 
 # Slow machines are no failure. Loaded before any test, so that it applies to every property.
 settings.register_profile(
-    "lenient", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+    "lenient", deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("lenient")
 

@@ -15,7 +15,7 @@ CHECKS = (
     "content_type_conformance",
     "response_schema_conformance",
 )
-EXAMPLES = 5
+EXAMPLES = 3
 FUZZER = """
 import gc
 from schemathesis.cli import schemathesis
@@ -43,7 +43,7 @@ def test_fuzzer_finds_no_crash_and_nothing_undocumented(tmp_path: File) -> None:
                 *("--exclude-path-regex", EXCLUDED_PATHS),
                 *("--checks", ",".join(CHECKS), "--max-examples", str(EXAMPLES)),
                 *("--seed", "1", "--workers", "1", "--continue-on-failure", "--no-color"),
-                *("--generation-database", "none"),
+                *("--generation-database", "none", "--phases", "examples,coverage,fuzzing"),
             ],
             capture_output=True,
             text=True,

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from tests.support.server_process import FILES, ServerProcess, carrel, serving
 
-KILLS = {1: 14, 2: 6}
+KILLS = {1: 8, 2: 4}
 """Number of kills by number of worker processes: twenty in all."""
 WRITERS = 8
 LINES = 60
