@@ -47,6 +47,12 @@ def parse(file: File) -> ast.Module:
     return ast.parse(file.read_text("utf-8"))
 
 
+BINDING_NODES = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg, ast.Name, ast.Attribute),
+    *(ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.alias),
+)
+
+
 def bound_name(node: ast.AST) -> str | None:
     """Name that a node binds: a function, class, parameter, field, fixture or variable."""
     match node:
@@ -78,13 +84,15 @@ def api_fields(tree: ast.AST) -> set[int]:
 
 
 def bare_names(tree: ast.AST) -> list[tuple[int, str]]:
-    allowed = api_fields(tree)
-    return [
-        (getattr(node, "lineno", 0), name)
+    bound = [
+        (node, name)
         for node in ast.walk(tree)
-        if (name := bound_name(node)) and name.strip("_").lower() in BARE_WORDS
-        if id(node) not in allowed
+        if isinstance(node, BINDING_NODES)
+        and (name := bound_name(node))
+        and name.strip("_").lower() in BARE_WORDS
     ]
+    allowed = api_fields(tree) if bound else set()
+    return [(getattr(node, "lineno", 0), name) for node, name in bound if id(node) not in allowed]
 
 
 def public_classes(tree: ast.Module) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import statistics
 from pathlib import Path as File
 
 from bench.fleet import fill
@@ -13,23 +12,22 @@ from tests.support.server_process import serving
 from tests.ui.browser import sign_in
 
 AGENT_COUNT = 10_000
+MAX_RENDERED_ROWS = 60
 SCROLL_SCRIPT = """async () => {
   const box = document.querySelector('.agents-scroll');
-  box.scrollTop = 0;
-  const gaps = [];
-  let last = performance.now();
-  for (let at = 0; at < 120; at += 1) {
-    box.scrollTop += 700;
+  const counts = [];
+  for (let at = 0; at <= 10; at += 1) {
+    box.scrollTop = box.scrollHeight * at / 10;
     await new Promise(requestAnimationFrame);
-    const now = performance.now();
-    gaps.push(now - last);
-    last = now;
+    await new Promise(requestAnimationFrame);
+    counts.push(document.querySelectorAll('.agents-scroll tr').length);
   }
-  return gaps;
+  return counts;
 }"""
+"""Scrolls from the first row to the last and counts the rendered rows."""
 
 
-def test_ten_thousand_agents_scroll_smoothly_and_are_filtered(
+def test_of_ten_thousand_agents_only_visible_rows_are_rendered(
     browser: Browser, tmp_path: File
 ) -> None:
     run(fill(tmp_path, AGENT_COUNT, lambda _: None))
@@ -39,15 +37,8 @@ def test_ten_thousand_agents_scroll_smoothly_and_are_filtered(
         table = page.get_by_role("table", name="Agents")
         row_count = re.compile(rf"^{AGENT_COUNT + 101}$")
         expect(table).to_have_attribute("aria-rowcount", row_count, timeout=60_000)
-        assert page.get_by_role("row").count() < 60
-        medians: list[float] = []
-        while len(medians) < 6 and min(medians, default=50) >= 50:
-            gaps = page.evaluate(SCROLL_SCRIPT)
-            medians.append(statistics.median(gaps))
-            slow = sum(gap > 50 for gap in gaps)
-            print(f"frames: median {medians[-1]:.0f} ms, over 50 ms: {slow} of {len(gaps)}")
-        # Other load only adds to the times, so the best of six runs counts.
-        assert min(medians) < 50, medians
+        counts = page.evaluate(SCROLL_SCRIPT)
+        assert 10 < min(counts) <= max(counts) < MAX_RENDERED_ROWS
         page.get_by_role("searchbox", name=re.compile("^Filter agents")).fill("agent 7654")
         expect(page.get_by_role("link", name="Agent 7654", exact=True)).to_be_visible()
         expect(table).to_have_attribute("aria-rowcount", "2")
