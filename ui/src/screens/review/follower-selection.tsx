@@ -42,7 +42,7 @@ export function FollowerSelection({
           disabled={disabledReason !== null || selected.length === 0}
           onClick={() => onAccept(selected)}
         >
-          {selected.length === allAgents.length
+          {selected.length === allAgents.length && selected.length > 1
             ? `Accept for all ${agentCount(allAgents.length)}`
             : `Accept for ${agentCount(selected.length)}`}
         </Button>
