@@ -4,11 +4,13 @@ import { createRoot } from "react-dom/client";
 import { RouterProvider } from "react-router/dom";
 import { Problem } from "./api/problem";
 import { toastProblem } from "./components/toast";
+import { setRouter } from "./layout/navigation-state";
 import { applyTheme } from "./layout/theme";
 import { router } from "./routes";
 import "./styles/index.css";
 
 applyTheme();
+setRouter(router);
 
 const shouldRetry = (count: number, error: Error) =>
   count < 2 && (!(error instanceof Problem) || error.status === 0 || error.status >= 500);

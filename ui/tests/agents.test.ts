@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { isSlug, slugOf } from "../src/components/slug";
+import { isLeaving, setRouter } from "../src/layout/navigation-state";
 import { type AgentFilters, filterAgents, sortAgents } from "../src/screens/agents/agent-filters";
 import type { AgentRow } from "../src/screens/agents/agent-list";
 import { mergeConfig, parseOtherConfig } from "../src/screens/agents/config";
@@ -64,4 +65,20 @@ it("pending agents are grouped by pinned version", () => {
   });
   const [file] = groupPendingFiles([agent("a", "x"), agent("b", "y"), agent("c", "y")]);
   expect(file?.groups.map(({ agents }) => agents.map(({ id }) => id))).toEqual([["b", "c"], ["a"]]);
+});
+
+describe("leaving a screen", () => {
+  const stateOf = (navigation: "idle" | "loading", pathname: string) =>
+    ({
+      state: { navigation: { state: navigation }, location: { pathname } },
+    }) as unknown as Parameters<typeof setRouter>[0];
+
+  it("is told by the router before React renders it", () => {
+    setRouter(stateOf("idle", "/agents"));
+    expect(isLeaving("/agents")).toBe(false);
+    setRouter(stateOf("loading", "/agents"));
+    expect(isLeaving("/agents")).toBe(true);
+    setRouter(stateOf("idle", "/agents/ada/workspace"));
+    expect(isLeaving("/agents")).toBe(true);
+  });
 });

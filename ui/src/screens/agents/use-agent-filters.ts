@@ -1,7 +1,8 @@
 // Filters of the agent list, kept in the URL.
 
 import { useEffect, useRef, useState } from "react";
-import { useNavigation, useSearchParams } from "react-router";
+import { useLocation, useSearchParams } from "react-router";
+import { isLeaving } from "../../layout/navigation-state";
 import { type AgentFilters, COLUMNS, type Column } from "./agent-filters";
 
 const URL_DELAY_MS = 300;
@@ -44,14 +45,14 @@ export function useAgentFilters(): [AgentFilters, (patch: Partial<AgentFilters>)
   const [filters, setFilters] = useState(() => filtersFromParams(params));
   const currentQuery = params.toString();
   const lastWritten = useRef(currentQuery);
-  const isNavigating = useNavigation().state !== "idle";
-  const latest = useRef({ setParams, leaving: isNavigating });
-  latest.current = { setParams, leaving: isNavigating };
+  const { pathname } = useLocation();
+  const latest = useRef({ setParams, pathname });
+  latest.current = { setParams, pathname };
   useEffect(() => {
     const query = filtersToParams(filters).toString();
     if (query === lastWritten.current) return;
     const timer = setTimeout(() => {
-      if (latest.current.leaving) return;
+      if (isLeaving(latest.current.pathname)) return;
       lastWritten.current = query;
       latest.current.setParams(new URLSearchParams(query), { replace: true });
     }, URL_DELAY_MS);

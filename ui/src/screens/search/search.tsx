@@ -3,13 +3,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { Brain, FileText, type LucideIcon, MessagesSquare, SearchX } from "lucide-react";
 import { useDeferredValue, useEffect, useRef, useState } from "react";
-import { Link, useNavigation, useSearchParams } from "react-router";
+import { Link, useLocation, useSearchParams } from "react-router";
 import { type Hit, hitUrl, searchQuery } from "../../api/search";
 import { escapeText } from "../../components/escape-text";
 import { SearchField } from "../../components/field";
 import { EmptyState, ErrorNotice, Loading } from "../../components/query-states";
 import { Screen } from "../../components/screen";
 import { Time } from "../../components/time";
+import { isLeaving } from "../../layout/navigation-state";
 
 const URL_DELAY_MS = 300;
 const KINDS: { kind: Hit["kind"]; name: string; icon: LucideIcon }[] = [
@@ -58,14 +59,12 @@ function useQueryParam(): [string, (text: string) => void] {
     if (param !== lastWritten.current) setText(param);
     lastWritten.current = param;
   }, [param]);
-  const isNavigating = useNavigation().state !== "idle";
-  useEffect(() => {
-    if (isNavigating) clearTimeout(timer.current);
-  }, [isNavigating]);
+  const { pathname } = useLocation();
   const update = (next: string) => {
     setText(next);
     clearTimeout(timer.current);
     timer.current = setTimeout(() => {
+      if (isLeaving(pathname)) return;
       lastWritten.current = next;
       setParams(next ? { q: next } : {}, { replace: true });
     }, URL_DELAY_MS);
