@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import gc
+import logging
 import os
 import secrets
 import sys
@@ -71,6 +72,8 @@ def write_to_memory() -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    # Event loops that end with the interpreter log to a stream that is already closed.
+    logging.raiseExceptions = False
     daemon = config.stash.get(DAEMON_KEY, None)
     if daemon is not None:
         daemon.release()

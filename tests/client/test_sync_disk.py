@@ -16,6 +16,7 @@ from tests.client.sync_process import STATE, SyncProcess
 from tests.support.server_process import ServerProcess
 
 from carrel.cli.sync import directory as sync_directory
+from carrel.cli.sync import scan
 from carrel.cli.sync.directory import SyncedDirectory
 from carrel.cli.sync.scan import DirectoryScanner
 from carrel_client import atomic_rename
@@ -203,6 +204,23 @@ def test_deletion_counts_after_it_has_settled(folder: SyncedDirectory) -> None:
     look = scanner.scan(["a.md"])
     assert look.is_determined("a.md")
     assert "a.md" not in look.files
+
+
+def test_time_that_passes_after_a_file_was_read_does_not_settle_it(
+    folder: SyncedDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = File(folder.path) / "a.md"
+    file.write_text("half")
+    clock, read_file = Clock(file.stat().st_mtime), scan._read_file
+
+    def stall_after_reading(*arguments: Any) -> Any:
+        content = read_file(*arguments)
+        clock.now += 10
+        return content
+
+    monkeypatch.setattr(scan, "_read_file", stall_after_reading)
+    scanner = DirectoryScanner(folder, 0.5, elapsed=lambda: clock.now, now=lambda: clock.now)
+    assert scanner.scan(()).unsettled == {"a.md"}
 
 
 def test_change_within_one_clock_tick_is_detected(folder: SyncedDirectory) -> None:

@@ -10,7 +10,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from carrel.cli.sync.directory import MAX_FILE_BYTES, SyncedDirectory, digest_of
 from carrel.core.errors import ValidationError
@@ -68,6 +68,12 @@ class _ReadResult:
     """Whether the stamp is old enough to detect the next change."""
 
 
+class _ClockReadings(NamedTuple):
+    now: float
+    elapsed: float
+    """Monotonic seconds."""
+
+
 class FileChangedWhileRead(Exception):
     """The file was written to while it was read."""
 
@@ -99,6 +105,7 @@ class DirectoryScanner:
         names of their conflict copies.
         """
         result, seen_paths = ScanResult(), set()
+        scanned_at = self._read_clocks()
         for name, dir_fd, base_name, problem in self._walk():
             path = unicodedata.normalize("NFC", name)
             is_duplicate = path in seen_paths
@@ -115,13 +122,13 @@ class DirectoryScanner:
             if (
                 path not in seen_paths
                 and result.is_determined(path)
-                and not self._is_settled(path, None)
+                and not self._is_settled(path, None, scanned_at)
             ):
                 result.unsettled.add(path)
         for path, copy in copies.items():
             if self._directory.digest(copy) is not None:
                 result.copies.add(copy)
-            elif not self._is_settled(copy, None):
+            elif not self._is_settled(copy, None, scanned_at):
                 result.unsettled.add(path)
         self._since = {path: self._since[path] for path in self._waiting}
         self._waiting = set()
@@ -146,6 +153,7 @@ class DirectoryScanner:
     def _scan_file(
         self, result: ScanResult, path: str, name: str, dir_fd: int, base_name: str
     ) -> None:
+        read_at = self._read_clocks()
         try:
             read = self._read_cached(path, dir_fd, base_name)
         except (FileChangedWhileRead, FileNotFoundError):
@@ -158,7 +166,7 @@ class DirectoryScanner:
             reason = "is a symbolic link" if is_symlink else f"cannot be read: {problem.strerror}"
             result.problems[path] = reason
             return
-        if not self._is_settled(path, read.stamp):
+        if not self._is_settled(path, read.stamp, read_at):
             result.unsettled.add(path)
         elif read.digest is None:
             result.problems[path] = read.problem
@@ -182,15 +190,19 @@ class DirectoryScanner:
         self._cache[path] = read
         return read
 
-    def _is_settled(self, path: str, stamp: FileStamp | None) -> bool:
-        """Whether a path was unchanged for the settle time, by its times or by scans."""
-        if stamp is not None and self._settle_seconds < _age(stamp, self._now()):
+    def _read_clocks(self) -> _ClockReadings:
+        return _ClockReadings(self._now(), self._elapsed())
+
+    def _is_settled(self, path: str, stamp: FileStamp | None, read_at: _ClockReadings) -> bool:
+        """Whether a path was unchanged for the settle time, by its times or by scans.
+
+        Times before the path was read count: it may have changed since.
+        """
+        if stamp is not None and self._settle_seconds < _age(stamp, read_at.now):
             return True
-        now = self._elapsed()
-        previous, since = self._since.get(path, (stamp, now))
-        if previous != stamp:
-            since = now
-        if now - since >= self._settle_seconds:
+        known = self._since.get(path)
+        since = known[1] if known and known[0] == stamp else self._elapsed()
+        if self._settle_seconds == 0 or read_at.elapsed - since >= self._settle_seconds:
             return True
         self._since[path] = (stamp, since)
         self._waiting.add(path)
