@@ -200,8 +200,9 @@ class DirectoryScanner:
         """
         if stamp is not None and self._settle_seconds < _age(stamp, read_at.now):
             return True
-        known = self._since.get(path)
-        since = known[1] if known and known[0] == stamp else self._elapsed()
+        previous_stamp, since = self._since.get(path, (stamp, self._elapsed()))
+        if previous_stamp != stamp:
+            since = self._elapsed()
         if self._settle_seconds == 0 or read_at.elapsed - since >= self._settle_seconds:
             return True
         self._since[path] = (stamp, since)
