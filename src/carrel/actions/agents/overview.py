@@ -82,11 +82,11 @@ async def load_workspaces(
     """Compose every stack from one read of the trees; None for a deleted agent."""
     scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
     agents = [scope for scope in scopes if scope.kind is ScopeKind.AGENT]
-    contexts: dict[Scope, AgentFileResolver] = {}
+    resolvers: dict[Scope, AgentFileResolver] = {}
     for tenant in {scope.tenant for scope in agents}:
         ids = [scope.name for scope in agents if scope.tenant == tenant]
         agent_layers = await load_many_agent_layers(ports, tenant, ids)
-        contexts |= {
+        resolvers |= {
             Scope(tenant, ScopeKind.AGENT, id): agent_layers[id].resolver for id in agent_layers
         }
     trees = dict(zip(scopes, await ports.trees.read(scopes, prefix=prefix), strict=True))
@@ -94,7 +94,7 @@ async def load_workspaces(
     for stack in stacks:
         layers = [trees[scope] for scope in stack]
         if stack[0].kind is ScopeKind.AGENT:
-            resolver = contexts.get(stack[0])
+            resolver = resolvers.get(stack[0])
             composed.append(resolver.compose(layers) if resolver else None)
         else:
             composed.append(compose(layers, await load_classes(ports, stack)))

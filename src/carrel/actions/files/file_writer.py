@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.actions.overlay.agent_layers import load_render_context
+from carrel.actions.overlay.agent_layers import load_resolver
 from carrel.actions.overlay.stacks import load_workspace_revision
 from carrel.actions.policy.tenant_rules import TenantRules, find_cached_rules, load_rules
 from carrel.actions.retry import MAX_ATTEMPTS, retry_on_conflict
@@ -115,9 +115,7 @@ class FileWriter(Struct, frozen=True, gc=False):
         self._require_writable(rules)
         layers, condition = await self._read_layers(), self.options.condition
         resolver = (
-            await self._load_render_context(rules)
-            if self.stack[0].kind is ScopeKind.AGENT
-            else None
+            await self._load_resolver(rules) if self.stack[0].kind is ScopeKind.AGENT else None
         )
         if resolver is None:
             planned = planned_writes.plan_delete(layers, self.path, condition)
@@ -139,10 +137,7 @@ class FileWriter(Struct, frozen=True, gc=False):
         stack, path, condition = self.stack, self.path, self.options.condition
         type, kind = self.options.type or MARKDOWN, stack[0].kind
         [blob] = await self.ports.blobs.put((redacted.content,))
-        if (
-            kind is ScopeKind.AGENT
-            and (resolver := await self._load_render_context(rules)) is not None
-        ):
+        if kind is ScopeKind.AGENT and (resolver := await self._load_resolver(rules)) is not None:
             new_content = NewContent(blob, type, self.options.accept_template_update)
             return await self._try_put_override(rules, redacted, new_content, resolver)
         planned = None
@@ -203,9 +198,9 @@ class FileWriter(Struct, frozen=True, gc=False):
     async def _read_layers(self) -> Layers:
         return await self.ports.trees.read(self.stack, (self.path,))
 
-    async def _load_render_context(self, rules: TenantRules) -> AgentFileResolver | None:
+    async def _load_resolver(self, rules: TenantRules) -> AgentFileResolver | None:
         """Load the file resolver, with the file classes that the commit expects."""
-        resolver = await load_render_context(self.ports, self.stack)
+        resolver = await load_resolver(self.ports, self.stack)
         return None if resolver is None else replace(resolver, classes=rules.policy.classes)
 
     def _check_and_redact(self, rules: TenantRules, content: bytes) -> RedactionResult:

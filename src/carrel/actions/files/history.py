@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from carrel.actions.overlay.agent_layers import load_render_context
+from carrel.actions.overlay.agent_layers import load_resolver
 from carrel.actions.records import Page
 from carrel.core.agents.layers import agent_scopes
 from carrel.core.errors import NotFound
@@ -87,7 +87,7 @@ class Explanation:
 async def explain(ports: Ports, stack: Stack, path: Path) -> Explanation:
     """List every layer's entry at a path and explain which one is served."""
     layers = await ports.trees.read(stack, (path,))
-    resolver = await load_render_context(ports, stack)
+    resolver = await load_resolver(ports, stack)
     visible_layers = [
         tree for tree in layers if tree.scope.kind is not ScopeKind.PINS or path in tree.heads
     ]

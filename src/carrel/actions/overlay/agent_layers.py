@@ -111,7 +111,7 @@ def _require_valid_id(id: str) -> str:
         raise NotFound(f"no such {RecordType.AGENT}") from None
 
 
-async def load_render_context(ports: Ports, stack: Stack) -> AgentFileResolver | None:
+async def load_resolver(ports: Ports, stack: Stack) -> AgentFileResolver | None:
     """Load the file resolver of an agent's workspace; None for other workspaces."""
     scope = stack[0]
     if scope.kind is not ScopeKind.AGENT:

@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from carrel.actions.files import files, history
-from carrel.actions.overlay.agent_layers import load_render_context
+from carrel.actions.overlay.agent_layers import load_resolver
 from carrel.actions.runs import snapshots
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path, Stack
@@ -98,7 +98,7 @@ async def _load_current(ports: Ports, run: Run) -> tuple[Stack, AgentFileResolve
     """Return the current stack and file resolver; the run's for a deleted agent."""
     try:
         stack = await snapshots.current_stack(ports, run)
-        return stack, await load_render_context(ports, stack)
+        return stack, await load_resolver(ports, stack)
     except NotFound:
         return tuple(
             layer.scope for layer in run.workspace_layers
