@@ -14,7 +14,7 @@ from pathlib import Path as File
 from rich.console import Console
 from rich.progress import Progress
 
-from bench import cases, dreams, fleet, in_process, overlay, prompt, tools
+from bench import cases, dreams, fleet, in_process, large_files, overlay, prompt, recall, tools
 from bench.postgres import database
 from bench.report import Results
 from bench.server import run_server
@@ -32,6 +32,7 @@ def main(names: list[str]) -> int:
         **{"serve": serve, "store": store, "postgres": postgres, "runs": runs},
         **{"overlay": cold_starts, "accept": accepts, "fleet": agents, "scale": scale},
         **{"prompt": prompts, "dream": dream, "tools": commands, "in-process": reads_in_process},
+        **{"large-files": large, "recall": recalls},
     }
     with Progress(console=console) as progress, tempfile.TemporaryDirectory(dir=_disk()) as folder:
         for name in names or parts:
@@ -116,6 +117,17 @@ def dream(results: Results, folder: File, progress: Progress) -> None:
     results.figure(dreams.LABEL, dreams.LABEL, "s", at_most=2.0)
 
 
+def recalls(results: Results, folder: File, progress: Progress) -> None:
+    folder.mkdir(parents=True)
+    task = progress.add_task("quality of recall", total=2)
+    asyncio.run(recall.measure({"data": str(folder)}, "SQLite", results))
+    progress.advance(task)
+    with database() as url:
+        settings = {"data": str(folder / "postgres"), "database_url": url}
+        asyncio.run(recall.measure(settings, "PostgreSQL", results))
+    progress.advance(task)
+
+
 def commands(results: Results, folder: File, progress: Progress) -> None:
     folder.mkdir(parents=True)
     task = progress.add_task("commands", total=ROUNDS)
@@ -126,6 +138,15 @@ def commands(results: Results, folder: File, progress: Progress) -> None:
     results.figure(tools.OVERHEAD_LABEL, tools.OVERHEAD_LABEL, "ms", 1000, at_most=60)
     for name in tools.TOOLS:
         results.figure(tools.tool_label(name), tools.tool_label(name), "ms", 1000, at_most=5)
+
+
+def large(results: Results, folder: File, progress: Progress) -> None:
+    rounds = min(ROUNDS, 3)
+    task = progress.add_task("large files", total=rounds)
+    for number in range(rounds):
+        large_files.measure(folder / str(number), results)
+        progress.advance(task)
+    large_files.add_rows(results)
 
 
 def reads_in_process(results: Results, folder: File, progress: Progress) -> None:

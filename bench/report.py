@@ -72,6 +72,10 @@ class Results:
     ) -> None:
         self._add_row(label, [value * scale for value in self.figures[name]], unit, None, at_most)
 
+    def goal_row(self, label: str, value: float, at_least: float) -> None:
+        """Add a figure that is measured once, with its goal."""
+        self._add_row(label, [value], "", at_least, None)
+
     def _add_row(
         self,
         label: str,

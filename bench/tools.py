@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from pathlib import Path as File
 from time import perf_counter
 from typing import Any, Final
@@ -37,16 +37,14 @@ async def measure(folder: File, results: Results) -> None:
         for n, content in enumerate(contents)
     }
 
-    async def fetch(blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
-        return {blob.digest: bytes_of[blob.digest] for blob in blobs}
-
+    blobs = _Contents(bytes_of)
     sandbox = LocalSandbox(folder / "sandboxes")
     try:
         assert (await sandbox.ready()).tier == "bubblewrap"
         for number in range(TIMES + 1):
             await asyncio.sleep(PAUSE_SECONDS)
             began = perf_counter()
-            async with sandbox.run(CommandSpec(f"call-{number}", "true", files), fetch) as ran:
+            async with sandbox.run(CommandSpec(f"call-{number}", "true", files), blobs) as ran:
                 assert ran.exit_code == 0
             took = perf_counter() - began
             bare = await asyncio.to_thread(_bare)
@@ -54,6 +52,19 @@ async def measure(folder: File, results: Results) -> None:
                 results.record(OVERHEAD_LABEL, took - bare)
     finally:
         await sandbox.close()
+
+
+class _Contents:
+    """BlobReader of contents in memory."""
+
+    def __init__(self, contents: Mapping[Digest, bytes]) -> None:
+        self._contents = contents
+
+    async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
+        return {blob.digest: self._contents[blob.digest] for blob in blobs}
+
+    async def read_parts(self, blob: Blob) -> AsyncIterator[bytes]:
+        yield self._contents[blob.digest]
 
 
 def _bare() -> float:

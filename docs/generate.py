@@ -30,6 +30,7 @@ from carrel.server.http.problems import (
     METHOD_NOT_ALLOWED,
     REFUSAL_STATUS,
     REQUEST_TIMEOUT,
+    STORAGE_FULL,
     UNAVAILABLE,
 )
 from carrel.server.http.response_cache import ResponseCache
@@ -74,6 +75,10 @@ def refusals() -> str:
         (*_with_code(CORRUPT), "Stored bytes are missing or damaged. They are never served."),
         (*_with_code(INTERNAL_ERROR), "An error of the server, logged with the id in `details`."),
         (*_with_code(UNAVAILABLE), "The database or the bucket is unreachable; see Retry-After."),
+        (
+            *_with_code(STORAGE_FULL),
+            "A disk is full; reads and deletions still work.",
+        ),
     ]
     return page("Refusals", about, table(["status", "code", "meaning"], rows))
 

@@ -31,13 +31,14 @@ def demo() -> Iterator[str]:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout
-            yield next(match[0] for line in process.stdout if (match := _LINK.search(line)))
+            file = next(match[1] for line in process.stdout if (match := _LINK_FILE.search(line)))
+            yield File(file).read_text().strip()
         finally:
             process.terminate()
             process.wait()
 
 
-_LINK: Final = re.compile(r"http://\S+#code=\S+")
+_LINK_FILE: Final = re.compile(r"^Sign-in link +in (\S+)")
 
 
 def sign_in(browser: Browser, link: str, size: tuple[int, int], theme: str) -> Page:

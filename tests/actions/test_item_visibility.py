@@ -16,7 +16,8 @@ from tests.support.stores import open_ports
 from tests.support.tenants import add_person, create_tenant
 
 from carrel.actions import items
-from carrel.actions.events import streams
+from carrel.actions.events import run_log, streams
+from carrel.actions.events.public_cursors import FROM_START
 from carrel.actions.items import ItemWriteOptions
 from carrel.actions.runs import runs
 from carrel.core.access import Actor
@@ -88,7 +89,7 @@ async def test_a_persons_item_keys_are_in_no_other_persons_event_stream(anywhere
 
     async def item_scopes(actor: Actor) -> set[str]:
         types = frozenset({WORKSPACE_UPDATED})
-        _, batches = await streams.listen_to_tenant(ports, actor, types, streams.FROM_START)
+        _, batches = await streams.listen_to_tenant(ports, actor, types, FROM_START)
         async with aclosing(batches):
             scopes = [event.scope for event in await anext(batches) if event.scope]
         return {scope.name for scope in scopes if scope.kind is ScopeKind.ITEMS}
@@ -109,12 +110,11 @@ async def test_a_persons_item_keys_are_in_no_other_persons_run_log(anywhere: Por
     await items.put(ports, as_ann, "cook", "diagnosis", "x", ItemWriteOptions(run=run.id))
 
     async def event_types(actor: Actor) -> list[tuple[str, ...]]:
-        page, _, complete = await streams.read_run_page(ports, actor, run, streams.FROM_START)
-        _, batches = await streams.listen_to_run(ports, actor, run)
+        page = await run_log.poll_run(ports, actor, run)
+        _, batches = await run_log.listen_to_run(ports, actor, run)
         async with aclosing(batches):
             batch = await anext(batches)
-        assert complete
-        return [tuple(event.type for event in events) for events in (page, batch)]
+        return [tuple(event.type for event in events) for events in (page.events, batch)]
 
     assert (
         await event_types(as_ann)

@@ -15,7 +15,7 @@ from carrel.actions.accounts import secrets
 from carrel.actions.agents import agents
 from carrel.actions.items import ItemWriteOptions, condition_for_version
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import LimitsModel, PolicyModel
+from carrel.actions.policy.policy_models import LimitsModel, PolicyModel
 from carrel.core import policy
 from carrel.core.errors import (
     Busy,

@@ -34,7 +34,8 @@ class RecordingBlobs:
     def __init__(self, blobs: Blobs) -> None:
         self._blobs = blobs
         self.inline_max_bytes = blobs.inline_max_bytes
-        self.put = blobs.put
+        self.put, self.put_parts = blobs.put, blobs.put_parts
+        self.read_parts = blobs.read_parts
         self.requested: list[Digest] = []
 
     async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:

@@ -11,6 +11,7 @@ from tests.support.services.s3 import Bucket
 
 from carrel.adapters.s3 import S3BlobStore
 from carrel.core.identifiers import Digest, digest
+from carrel.core.outages import Unreachable
 
 BODY = b"a large body"
 NAME = digest(BODY)
@@ -77,8 +78,31 @@ def test_an_unreachable_bucket_is_a_connection_error() -> None:
             store.discard([NAME]),
             store.delete([NAME]),
             names(store),
+            store.ping(),
         ):
-            with pytest.raises(ConnectionError, match="the bucket cannot be used"):
+            with pytest.raises(Unreachable, match="the bucket is unreachable"):
                 await request
+
+    asyncio.run(scenario())
+
+
+def test_a_bucket_that_never_answers_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("carrel.adapters.s3._ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr("carrel.adapters.s3._PING_SECONDS", 0.2)
+
+    async def scenario() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            store = objects(Bucket(endpoint, "silent", "key", "secret"), "")
+            for request in (
+                store.put(NAME, BODY),
+                store.get(NAME),
+                store.discard([NAME]),
+                store.delete([NAME]),
+                names(store),
+                store.ping(),
+            ):
+                with pytest.raises(Unreachable, match="no answer in"):
+                    await request
 
     asyncio.run(scenario())

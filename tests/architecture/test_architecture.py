@@ -23,7 +23,16 @@ TESTS = sorted((HERE / "tests").rglob("*.py"))
 BEYOND_SETTINGS = [file for file in FILES if file != ROOT / "settings.py"]
 
 MAY_IMPORT = {"__future__", "ahocorasick_rs", "base64", "bisect", "carrel.core", "collections"}
-MAY_IMPORT |= {"dataclasses", "datetime", "difflib", "enum", "fnmatch", "functools", "hashlib"}
+MAY_IMPORT |= {
+    "dataclasses",
+    "datetime",
+    "difflib",
+    "enum",
+    "errno",
+    "fnmatch",
+    "functools",
+    "hashlib",
+}
 MAY_IMPORT |= {"hmac", "html", "itertools", "json", "math", "msgspec", "re", "typing"}
 MAY_IMPORT |= {"re2", "unicodedata"}
 CLOCK = {"now", "today", "utcnow"}

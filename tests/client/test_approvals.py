@@ -117,15 +117,23 @@ def test_approvals_are_approved_denied_and_skipped_one_by_one(
     assert statuses[1].reason == "not now"
 
 
-def test_terminal_control_characters_are_not_printed(
-    client: Client, command: Any, tmp_path: File
+def test_a_call_is_shown_whole_with_hidden_characters_before_it_is_approved(
+    client: Client, command: Any
 ) -> None:
-    reply = client.agent("kate").tools.call("bash", {"command": "x \x1b[2J \u202e y"})
+    hostile = "x \x1b[2J \u202e y\nz\ufe01" + " filler" * 1000 + " end"
+    reply = client.agent("kate").tools.call("bash", {"command": hostile})
     assert reply.approval is not None
-    for words in (["approvals"], ["approvals", "--ask"]):
-        output = command(*words, typed="s\n").stdout
-        assert "\x1b" not in output
-        assert "\u202e" not in output
+    id = reply.approval.id
+    outputs = [
+        command("approvals", "--ask", typed="s\n").stdout,
+        command("approvals", "show", id).stdout,
+        command("approve", id, "--wait", "0").stderr,
+    ]
+    for output in (*outputs, command("approvals", "--status", "finished").stdout):
+        assert not {"\x1b", "\u202e", "\ufe01"} & set(output)
+    for output in outputs:
+        assert "x ⟨U+001B⟩[2J ⟨U+202E⟩ y\n" in output
+        assert "        z⟨U+FE01⟩" + " filler" * 1000 + " end\n" in output
 
 
 def test_watch_prints_new_approvals(live: ServerProcess, client: Client, tmp_path: File) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path as File
 
 import httpx
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.client.server_fixture import (
@@ -20,7 +19,7 @@ from tests.client.server_fixture import (
 )
 from tests.support.server_process import ServerProcess
 
-from carrel_client import Client, UnsafePath
+from carrel_client import Client
 
 NAMES = ["a", "A", "b.md", "ä", ".c", "d e"]
 PATHS = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)
@@ -106,15 +105,13 @@ def test_directory_equals_the_listing(
             change(editor, directory)
 
 
-def test_paths_that_no_directory_can_contain_are_refused_by_name(
+def test_a_template_file_where_an_agent_has_a_directory_leaves_pulls_working(
     client: Client, editor: AgentEditor, directory: File
 ) -> None:
     editor.put("a/b", "x")
+    refused = editor.http.put(editor.url("a", "templates"), json={"content": "x"})
+    assert (refused.status_code, refused.json()["details"]) == (409, {"path": "a/b"})
+
     client.materialize(editor.agent, directory)
-    before = read_directory(directory)
-    editor.put("a", "x", of="templates")
 
-    with pytest.raises(UnsafePath, match="'a"):
-        client.materialize(editor.agent, directory)
-
-    assert read_directory(directory) == before
+    assert read_directory(directory) == editor.served()

@@ -24,11 +24,18 @@ async def test_people_and_keys_are_created_changed_and_deleted(api: Any) -> None
     assert (ann.role, ann.title) == ("owner", None)
     assert await api.people.get(ann.id) == ann
     tomorrow = datetime.now(UTC) + timedelta(days=1)
-    created = await api.keys.create("laptop", "person", person_id=ann.id, expires_at=tomorrow)
+    with pytest.raises(carrel.Forbidden):
+        await api.keys.create("laptop", "person", person_id=ann.id)
+    invitation = await api.people.invite(ann.id)
+    assert invitation.link.endswith(f"/sign-in#code={invitation.code}")
+    created = await api.keys.create("laptop", "person", expires_at=tomorrow)
     assert abs(created.expires_at - tomorrow) < timedelta(milliseconds=1)
     assert created.key.startswith(created.prefix)
     assert {key.name for key in await api.keys.list()} == {"owner", "laptop"}
     assert (await api.keys.get(created.id)).last_used_at is None
+    rotated = await api.keys.rotate(created.id)
+    assert (rotated.name, rotated.expires_at) == ("laptop", created.expires_at)
+    assert (await api.keys.get(created.id)).expires_at < created.expires_at
     await api.keys.revoke(created.id)
     await api.people.delete(ann.id)
     [owner] = await api.people.list()

@@ -52,6 +52,19 @@ async def test_stream_continues_after_a_cursor(api: Any) -> None:
     assert first.timestamp <= second.timestamp
 
 
+async def test_a_run_is_polled_and_cancelled(api: Any) -> None:
+    run = await api.workspace().start_run("nightly")
+    first = await run.poll_events()
+    assert [event["type"] for event in first.events] == ["run.started"]
+    assert (await run.poll_events(since=first.last_sequence, timeout=0)).events == ()
+    await run.cancel()
+    assert (await run.cancel()).status == "cancelled"
+    for position in (first.next, 1, first.events[0]["eventId"]):
+        last = await run.poll_events(since=position)
+        assert [event["type"] for event in last.events] == ["run.cancelled"]
+        assert (last.is_complete, last.status) == (True, "cancelled")
+
+
 async def test_stream_of_a_run_ends_with_the_run(api: Any) -> None:
     run = await api.workspace().start_run("nightly")
     await api.workspace().put("a.md", "x", run_id=run.id)

@@ -50,12 +50,12 @@ def test_import_writes_only_files_that_differ(
     done = carrel("import", folder, editor.agent, "--reason", "migrated")
     assert (done.exit_code, done.stdout) == (0, "SOUL.md: changed (replaces template)\n")
     assert done.stderr == f"importing: 1 of 1\n{editor.agent}: 1 written, 1 equal\n"
-    expected = {"SOUL.md": ("Kind.\n", 1), "notes/a.md": ("one", 1), "kept.md": ("only there", 1)}
+    expected = {"SOUL.md": ("Kind.\n", 2), "notes/a.md": ("one", 1), "kept.md": ("only there", 1)}
     assert {path: own(editor)[path] for path in expected} == expected
     report = carrel.json("import", folder, editor.agent)
     assert [(row["change"], row["written"]) for row in report["files"]] == [("equal", False)] * 2
     assert report["passedOver"] == [".git/", "a.md~"]
-    assert own(editor)["SOUL.md"] == ("Kind.\n", 1)
+    assert own(editor)["SOUL.md"] == ("Kind.\n", 2)
     assert carrel.json("log", f"{editor.agent}/SOUL.md")["versions"][0]["reason"] == "migrated"
 
 
@@ -129,7 +129,7 @@ def test_file_changed_during_the_import_is_left_alone(
         "SOUL.md": "changed on the server during the import",
         "notes/a.md": "the file changed during the import",
     }
-    assert own(editor)["SOUL.md"] == ("theirs", 1)
+    assert own(editor)["SOUL.md"] == ("theirs", 2)
     assert "notes/a.md" not in own(editor)
 
 

@@ -38,7 +38,7 @@ def test_prompt_prints_a_table_of_blocks(editor: AgentEditor, connection: dict[s
     done = carrel("prompt", editor.agent, **connection)
     assert done.returncode == 0, done.stderr
     assert re.search(
-        r"^SOUL +agent-override +1 +12,007 +[\d,]+ +cut: 13000 characters", done.stdout, re.M
+        r"^SOUL +agent-override +2 +12,007 +[\d,]+ +cut: 13000 characters", done.stdout, re.M
     )
     assert re.search(r"^MEMORY +0 +0 +left out: no such file *$", done.stdout, re.M)
     assert done.stdout.endswith("tokens of o200k_base\n")

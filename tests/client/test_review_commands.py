@@ -150,5 +150,6 @@ def test_terminal_prints_the_diff_and_asks(editor: AgentEditor, carrel: CarrelCo
     assert f"{editor.agent}, {other}:" in every[1]
     assert "Accept this for 2 agents?" in every[1]
     assert read_directory(editor, editor.agent) == read_directory(editor, other) == "Ask first.\n"
-    [accepted] = carrel.json("log", f"{editor.agent}/{PATH}")["versions"]
+    accepted, initial = carrel.json("log", f"{editor.agent}/{PATH}")["versions"]
     assert accepted["reason"].endswith(", for all")  # A declined review leaves no version.
+    assert (accepted["layer"], initial["layer"]) == ("agent", "pins")

@@ -24,10 +24,10 @@ def test_run_reads_its_snapshot_and_prints_changes(
     assert carrel.output("run", "cat", run, "SOUL.md") == "I am Ada.\n"
     assert "# SOUL\nI am Ada." in carrel.output("run", "prompt", run)
     assert re.search(
-        r"^SOUL.md +1 +agent-override +\w{12}$", carrel.output("run", "files", run), re.M
+        r"^SOUL.md +2 +agent-override +\w{12}$", carrel.output("run", "files", run), re.M
     )
     output = carrel.output("run", "diff", run)
-    assert re.search(r"^SOUL.md +changed +1 +2$", output, re.M)
+    assert re.search(r"^SOUL.md +changed +2 +3$", output, re.M)
     assert re.search(r"^new.md +added +1$", output, re.M)
     assert "-I am Ada.\n+Bold.\n" in carrel.output("run", "diff", run, "SOUL.md")
     report = carrel.json("run", "diff", run)

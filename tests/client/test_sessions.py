@@ -69,9 +69,9 @@ def test_sessions_are_listed_printed_searched_and_exported(
     assert "\x1b" not in output
     lines = [line.strip() for line in output.splitlines()]
     assert [line for line in lines if "question" in line or "second" in line] == [
-        "question 2\ufffd[31m",
+        "question 2⟨U+001B⟩[31m",
         "second line",
-        "question 3\ufffd[31m",
+        "question 3⟨U+001B⟩[31m",
         "second line",
     ]
     report: dict[str, Any] = json.loads(

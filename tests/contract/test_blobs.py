@@ -59,6 +59,22 @@ async def test_put_content_is_readable_before_and_after_the_commit(
     assert await ports.blobs.get([read_back]) == {digest(content): content}
 
 
+@pytest.mark.parametrize("content", BODIES, ids=["empty", "small", "binary", "large"])
+async def test_content_put_in_parts_is_readable_whole_and_in_parts(
+    ports: Ports, content: bytes
+) -> None:
+    blob = await ports.blobs.put_parts(iter([content[:7], content[7:]]))
+    assert blob == Blob(digest(content), len(content))
+    await ports.trees.commit([commit(Write(AGENT, SOUL, Entry(blob)))])
+    [tree] = await ports.trees.read([AGENT], [SOUL])
+    entry = tree.entry(SOUL)
+    assert entry
+
+    for stored in (blob, entry.blob):
+        assert await ports.blobs.get([stored]) == {digest(content): content}
+        assert b"".join([part async for part in ports.blobs.read_parts(stored)]) == content
+
+
 async def test_many_blobs_are_read_at_once(ports: Ports) -> None:
     contents = [*BODIES, *[f"text {n}".encode() for n in range(200)]]
     blobs = await ports.blobs.put(contents)
@@ -99,6 +115,8 @@ async def test_content_that_does_not_match_its_digest_is_never_served(
 
     with pytest.raises(CorruptContent, match=damaged.digest):
         await ports.blobs.get([damaged])
+    with pytest.raises(CorruptContent, match=damaged.digest):
+        [part async for part in ports.blobs.read_parts(damaged)]
     [tree] = await ports.trees.read([AGENT], [RULES])
     sound = tree.entry(RULES)
     assert sound

@@ -6,7 +6,8 @@ import pytest
 from tests.support.commits import ACME, GLOBEX, NOW, commit
 from tests.support.contract_stores import Ports
 
-from carrel.core.search.full_text import query_terms
+from carrel.core.search.bm25 import TermCount, TermStatistics, TermWeight, select_terms
+from carrel.core.search.full_text import parse_query
 from carrel.core.store.record import RecordChange, RecordType
 
 pytestmark = pytest.mark.anyio
@@ -24,8 +25,10 @@ async def remember(
 async def search(
     ports: Ports, query: str, index_key: str = MARCO, tenant: str = ACME, limit: int = 100
 ) -> list[str]:
-    words = query_terms(query)
-    records = await ports.records.find(tenant, RecordType.MEMORY, index_key, words, limit=limit)
+    parsed, collection = parse_query(query), (tenant, RecordType.MEMORY, index_key)
+    statistics = await ports.records.count_terms(*collection, parsed.terms)
+    terms = select_terms(parsed, statistics)
+    records = await ports.records.find(*collection, terms, limit=limit)
     return [record.id for record in records]
 
 
@@ -81,18 +84,47 @@ async def test_results_are_confined_to_agent_tenant_and_record_type(ports: Ports
     assert await search(ports, "tea", POLO) == ["m2"]
     assert await search(ports, "tea", tenant=GLOBEX) == ["m3"]
     assert await search(ports, "tea", "agent:none") == []
-    assert await ports.records.find(ACME, RecordType.PERSON, MARCO, ["tea"]) == ()
+    tea = TermWeight("tea", 2, 1)
+    assert await ports.records.find(ACME, RecordType.PERSON, MARCO, [tea]) == ()
 
 
-async def test_results_rank_by_matched_terms_then_complete_words_then_recency(ports: Ports) -> None:
+async def test_results_rank_by_the_weight_of_their_terms_then_by_recency(ports: Ports) -> None:
     await remember(ports, "m1", "portland")
     await remember(ports, "m2", "port of blue")
     await remember(ports, "m3", "port")
     await remember(ports, "m4", "portugal")
-    await remember(ports, "m5", "a port")
+    await remember(ports, "m5", "a port porter")
 
     assert await search(ports, "port blue") == ["m2", "m5", "m3", "m4", "m1"]
     assert await search(ports, "port blue", limit=2) == ["m2", "m5"]
+    weights = [TermWeight("port", 3, 0), TermWeight("blue", 9, 9), TermWeight("portu", 1, 4)]
+    records = await ports.records.find(ACME, RecordType.MEMORY, MARCO, weights)
+    assert [record.id for record in records] == ["m2", "m4", "m5", "m3"]
+
+
+async def test_documents_are_counted_by_term_within_their_collection(ports: Ports) -> None:
+    await remember(ports, "m1", "portland tea")
+    await remember(ports, "m2", "port of tea")
+    await remember(ports, "m3", "port", POLO)
+    await remember(ports, "m4", "port", tenant=GLOBEX)
+
+    counted = await ports.records.count_terms(
+        ACME, RecordType.MEMORY, MARCO, ["port", "tea", "milk"]
+    )
+
+    counts = {"port": TermCount(1, 2), "tea": TermCount(2, 2), "milk": TermCount(0, 0)}
+    assert counted == TermStatistics(2, counts)
+    nothing = await ports.records.count_terms(ACME, RecordType.MEMORY, "agent:none", [])
+    assert nothing == TermStatistics(0, {})
+
+
+async def test_a_rare_word_selects_more_than_many_common_ones(ports: Ports) -> None:
+    texts = [f"the thing one eats is number {n}" for n in range(30)]
+    for n, content in enumerate([*texts, "Luis likes pears", "we eat the thing"]):
+        await remember(ports, f"m{n:02}", content)
+
+    assert (await search(ports, "what is the thing Luis eats"))[:3] == ["m30", "m29", "m28"]
+    assert (await search(ports, "what is the"))[:2] == ["m29", "m28"]
 
 
 async def test_replaced_and_deleted_content_is_not_found(ports: Ports) -> None:

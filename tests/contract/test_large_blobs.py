@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
 from pathlib import Path as File
 
 import pytest
@@ -40,6 +41,10 @@ async def list_sizes(objects: LargeBlobStore) -> dict[Digest, int]:
     return dict(items)
 
 
+def files_below(directory: File) -> list[File]:
+    return [file for file in directory.rglob("*") if file.is_file()]
+
+
 async def put_time(objects: LargeBlobStore) -> int:
     [time] = [time async for _, _, time in objects.list_blobs()]
     return time
@@ -56,6 +61,42 @@ async def test_a_put_blob_reads_back_identically(objects: LargeBlobStore, body: 
 
     assert await objects.get(digest(body)) == body
     assert await list_sizes(objects) == {digest(body): len(body)}
+
+
+@pytest.mark.parametrize("body", [b"", BODY, b"xyz" * 2_500_000], ids=["empty", "one", "many"])
+async def test_parts_are_stored_under_their_digest_and_read_in_parts(
+    objects: LargeBlobStore, body: bytes
+) -> None:
+    parts = (body[start : start + 100_000] for start in range(0, len(body), 100_000))
+
+    assert await objects.put_parts(parts) == (digest(body), len(body))
+
+    assert await objects.get(digest(body)) == body
+    assert b"".join([part async for part in objects.read_parts(digest(body))]) == body
+    assert await list_sizes(objects) == {digest(body): len(body)}
+
+
+async def test_parts_that_fail_leave_nothing(objects: LargeBlobStore, tmp_path: File) -> None:
+    def parts() -> Iterator[bytes]:
+        yield BODY
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        await objects.put_parts(parts())
+
+    assert await list_sizes(objects) == {}
+    assert not files_below(tmp_path)
+
+
+async def test_parts_are_read_from_the_trash_and_absent_ones_raise(
+    objects: LargeBlobStore,
+) -> None:
+    await objects.put(NAME, BODY)
+    await objects.discard([NAME])
+
+    assert b"".join([part async for part in objects.read_parts(NAME)]) == BODY
+    with pytest.raises(FileNotFoundError):
+        [part async for part in objects.read_parts(digest(b"absent"))]
 
 
 async def test_putting_a_blob_twice_stores_it_once(objects: LargeBlobStore) -> None:

@@ -132,7 +132,7 @@ async def test_a_loaded_store_continues_its_counters(
             {"noun": "person", "id": "bob"},
         ]
         assert not {event.id for event in later} & {event.id for event in before}
-        assert (await new.records.audit(ACME))[0].id > audit[0].id
+        assert (await new.records.audit(ACME))[0].id not in {entry.id for entry in audit}
         assert await new.records.revision() > revision
         await put_text(new, "in the run", run="run_1")
         sequences = [event.sequence for event in await new.events.read_after(None) if event.run]

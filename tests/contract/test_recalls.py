@@ -57,6 +57,14 @@ async def test_the_most_recalled_memory_is_first_and_ties_go_by_id(ports: Ports)
     assert [item.memory for item in few] == ["m2", "m1"]
 
 
+async def test_recalls_below_a_score_do_not_count(ports: Ports) -> None:
+    recalls = [recall(score=0.9), recall(query="the", score=0.01), recall("m2", score=0.01)]
+    await ports.recalls.record(ACME, recalls)
+
+    [stats] = await ports.recalls.stats_by_memory(ACME, "marco", min_score=0.05)
+    assert stats == RecallStats("m1", 1, 0.9, queries=1, days=1, latest=NOW)
+
+
 async def test_recording_a_recall_twice_counts_it_once(ports: Ports) -> None:
     first = recall()
     await ports.recalls.record(ACME, [first])

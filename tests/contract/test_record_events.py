@@ -29,7 +29,7 @@ from carrel.core.store.event import (
     Event,
     EventDraft,
 )
-from carrel.core.store.record import RecordChange, RecordType
+from carrel.core.store.record import KeyReference, RecordChange, RecordType
 
 pytestmark = pytest.mark.anyio
 
@@ -53,6 +53,19 @@ async def test_an_event_is_emitted_with_its_record_change(ports: Ports) -> None:
     )
     [entry] = await ports.records.audit(ACME)
     assert entry.subjects == ("approval/apr_1",)
+
+
+async def test_an_audit_entry_names_the_key_of_its_author(ports: Ports) -> None:
+    laptop = KeyReference("key_1", 'Ada\'s "laptop" 机')
+    events = (approval_requested(),)
+    await ports.trees.commit([commit(changes=(change(),), events=events, key=laptop)])
+    subjects = ("agent/marco",)
+    review = commit(await write(ports, "reviewed"), audit_subjects=subjects, key=laptop)
+    await ports.trees.commit([review])
+    await ports.trees.commit([commit(changes=(change(expected=1),), audit_subjects=subjects)])
+    entries = await ports.records.audit(ACME)
+    assert [entry.key for entry in entries] == [None, laptop, laptop]
+    assert entries[0].subjects == ("approval/apr_1", "agent/marco")
 
 
 async def test_an_event_without_other_changes_is_emitted_and_not_audited(ports: Ports) -> None:

@@ -11,7 +11,8 @@ from tests.support.commits import ACME, GLOBEX, NOW
 from tests.support.contract_stores import Ports
 
 from carrel.core.runs import Audience
-from carrel.core.search.full_text import tokenize
+from carrel.core.search.bm25 import TermCount, TermStatistics, TermWeight, select_terms
+from carrel.core.search.full_text import parse_query
 from carrel.core.sessions import (
     MAX_READ_BYTES,
     Session,
@@ -67,7 +68,9 @@ async def append_texts(ports: Ports, *texts: str, n: int = 1, at: int = NOW) -> 
 
 
 async def search(ports: Ports, query: str, agent: str = MARCO, **changed: Any) -> list[str]:
-    hits = await ports.sessions.search(ACME, agent, tokenize(query), **changed)
+    parsed = parse_query(query)
+    statistics = await ports.sessions.count_terms(ACME, agent, parsed.terms)
+    hits = await ports.sessions.search(ACME, agent, select_terms(parsed, statistics), **changed)
     return [hit.entry.content for hit in hits]
 
 
@@ -171,7 +174,7 @@ async def test_sessions_belong_to_their_tenant(ports: Ports) -> None:
     assert await ports.sessions.get(GLOBEX, [id_of(1)]) == (session(tenant=GLOBEX),)
     assert await ports.sessions.read(GLOBEX, id_of(1)) == ()
     assert await ports.sessions.list(GLOBEX, MARCO) == (session(tenant=GLOBEX),)
-    assert await ports.sessions.search(GLOBEX, MARCO, ["ours"]) == ()
+    assert await ports.sessions.search(GLOBEX, MARCO, [TermWeight("ours", 2, 1)]) == ()
     assert await ports.sessions.close(GLOBEX, MARCO, [id_of(2)], NOW) == (None,)
 
 
@@ -215,7 +218,7 @@ async def test_reading_is_limited_in_number_and_in_bytes(ports: Ports) -> None:
         12,
     ]
     assert len(await ports.sessions.read(ACME, id_of(1), after=12)) == 1
-    assert len(await ports.sessions.search(ACME, MARCO, ["x"])) == 2
+    assert len(await ports.sessions.search(ACME, MARCO, [TermWeight("x", 2, 1)])) == 2
 
 
 async def test_entries_are_matched_by_prefixes_of_their_words(ports: Ports) -> None:
@@ -226,15 +229,27 @@ async def test_entries_are_matched_by_prefixes_of_their_words(ports: Ports) -> N
 
     assert await search(ports, "codi") == ["Der Código ist fertig"]
     assert await search(ports, "COD") == ["codes of conduct", "Der Código ist fertig"]
-    assert await search(ports, "cod fertig") == ["Der Código ist fertig"]
-    assert await search(ports, "conduct fertig") == []
-    assert await search(ports, "conduct fertig", match_all=False) == [
-        "codes of conduct",
-        "Der Código ist fertig",
-    ]
+    assert await search(ports, "cod fertig") == ["Der Código ist fertig", "codes of conduct"]
+    assert await search(ports, "conduct fertig") == ["codes of conduct", "Der Código ist fertig"]
     assert await search(ports, "京") == ["東京に行く"]
     assert await search(ports, "cod", limit=1) == ["codes of conduct"]
     assert await search(ports, "") == []
+
+
+async def test_entries_are_counted_by_term_and_weighed(ports: Ports) -> None:
+    await start_session(ports)
+    await start_session(ports, 3, agent=KATE)
+    await append_texts(ports, "portland tea", "port of tea", "tea", "tea")
+    await ports.sessions.append([session_append(entry("port"), n=3, agent=KATE)])
+
+    counted = await ports.sessions.count_terms(ACME, MARCO, ["port", "tea", "milk"])
+
+    counts = {"port": TermCount(1, 2), "tea": TermCount(4, 4), "milk": TermCount(0, 0)}
+    assert counted == TermStatistics(4, counts)
+    assert await ports.sessions.count_terms(ACME, "none", []) == TermStatistics(0, {})
+    weights = [TermWeight("port", 9, 2), TermWeight("tea", 3, 0)]
+    hits = await ports.sessions.search(ACME, MARCO, weights, limit=3)
+    assert [hit.entry.content for hit in hits] == ["port of tea", "portland tea", "tea"]
 
 
 async def test_a_search_is_confined_to_its_agent_and_audience(ports: Ports) -> None:
@@ -248,7 +263,7 @@ async def test_a_search_is_confined_to_its_agent_and_audience(ports: Ports) -> N
     assert await search(ports, "plan") == ["open plan", "secret plan"]
     assert await search(ports, "plan", mode=Audience.SHARED) == ["open plan"]
     assert await search(ports, "plan", KATE) == ["her plan"]
-    hits = await ports.sessions.search(ACME, KATE, ["plan"])
+    hits = await ports.sessions.search(ACME, KATE, [TermWeight("plan", 2, 1)])
     assert [(hit.session, hit.entry.sequence) for hit in hits] == [(id_of(3), 1)]
 
 

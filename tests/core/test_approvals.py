@@ -23,6 +23,7 @@ from carrel.core.approvals import (
     cancel_approval,
     expire_approval,
     finish_approval,
+    format_arguments,
     start_approval,
 )
 from carrel.core.errors import Conflict, Expired, Refusal
@@ -190,3 +191,18 @@ def test_a_fingerprint_ignores_the_order_of_arguments() -> None:
 def test_a_requester_round_trips_to_its_actor() -> None:
     ada = Actor("acme", "per_1", role=Role.OWNER, person="per_1", key="key_9")
     assert Requester.from_actor(ada).to_actor("acme") == ada
+
+
+def test_arguments_are_shown_whole_and_no_value_looks_like_another_argument() -> None:
+    long = "x" * 100_000
+    text = format_arguments({"command": "ls\nworkspace: docs", "n": {"a": "\u202e"}, "t": long})
+    assert text.split("\n") == [
+        "command:",
+        "    ls",
+        "    workspace: docs",
+        "n:",
+        "    {",
+        '     "a": "⟨U+202E⟩"',
+        "    }",
+        f"t: {long}",
+    ]

@@ -255,14 +255,12 @@ STANDALONE = """
 import asyncio, sys
 from pathlib import Path as File
 from carrel.adapters.sandbox.local import LocalSandbox
-from carrel.adapters.sandbox.local.self_test import SandboxSettings
+from carrel.adapters.sandbox.local.self_test import ProbeContents, SandboxSettings
 from carrel.ports.sandbox import CommandSpec
 
 async def main():
     sandbox = LocalSandbox(File(sys.argv[1]), SandboxSettings(sys.argv[2]))
-    async def fetch(blobs):
-        return {}
-    async with sandbox.run(CommandSpec("one", sys.argv[3], {}), fetch):
+    async with sandbox.run(CommandSpec("one", sys.argv[3], {}), ProbeContents()):
         pass
 
 asyncio.run(main())

@@ -83,3 +83,17 @@ def test_run_reads_the_workspace_as_it_was(client: OpenwopClient) -> None:
     events = list(client.runs_events(run.runId, stream_mode="updates"))
     assert [event.type for event in events] == ["run.started", "run.completed"]
     assert [event.sequence for event in events] == [1, 2]
+
+
+def test_client_polls_resumes_and_cancels_a_run(client: OpenwopClient) -> None:
+    run = client.runs_create(CreateRunRequest("nightly"))
+    client.runs_cancel(run.runId)
+    assert client.runs_cancel(run.runId).status == "cancelled"
+    page = client.runs_poll_events(run.runId, last_sequence=0, timeout_seconds=1)
+    assert ([event.sequence for event in page.events], page.isComplete) == ([1, 2], True)
+    events = client.runs_events(run.runId, last_event_id=page.events[0].eventId)
+    assert [event.type for event in events] == ["run.cancelled"]
+    with pytest.raises(WopError) as refused:
+        client.runs_cancel(client.runs_create(CreateRunRequest("conformance-noop")).runId)
+    assert refused.value.status == 409
+    assert client.workflows_get("conformance-noop")["id"] == "conformance-noop"

@@ -19,6 +19,7 @@ from carrel.core.identifiers import Digest
 from carrel.ports import (
     Blobs,
     Deliveries,
+    Erasure,
     Events,
     IdempotencyStore,
     LargeBlobStore,
@@ -52,6 +53,8 @@ class Store(Protocol):
     def sessions(self) -> Sessions: ...
     @property
     def recalls(self) -> RecallLog: ...
+    @property
+    def erasure(self) -> Erasure: ...
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,10 @@ class Ports:
     @property
     def recalls(self) -> RecallLog:
         return self.store.recalls
+
+    @property
+    def erasure(self) -> Erasure:
+        return self.store.erasure
 
 
 def flip_bit(content: bytes) -> bytes:

@@ -19,6 +19,7 @@ from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.maintenance.tables import TABLES
 from carrel.core.runs import Audience, Run, RunStatus
+from carrel.core.search.bm25 import TermWeight
 from carrel.core.sessions import Session, SessionAppend, SpeakerRole, TranscriptEntry
 from carrel.core.store.commit import Applied, Commit, Write
 from carrel.core.store.entry import Entry, Head
@@ -190,7 +191,7 @@ async def read_view(shelter: OpenedStore) -> Mapping[str, Any]:
         ],
         "sessions": await store.sessions.list("acme", "marco"),
         "said": await store.sessions.read("acme", TALKS[0]),
-        "found": await store.sessions.search("acme", "marco", ["said"]),
+        "found": await store.sessions.search("acme", "marco", [TermWeight("said", 2, 1)]),
         "due": [(e.type, e.payload, e.run, e.sequence) for e in due],
     }
 

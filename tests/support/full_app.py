@@ -18,7 +18,8 @@ from carrel.core.access import CredentialKind, Permission
 from carrel.ports import Ports
 from carrel.server.http.app import HttpApp, create_app
 from carrel.server.http.metrics import Metrics
-from carrel.settings import load
+from carrel.settings import Settings, load
+from carrel.wiring import ports as wiring_ports
 from carrel.wiring.server_app import authenticator, endpoints
 
 FILES = "/v1/host/workspace/files"
@@ -57,7 +58,7 @@ async def create_tool_config(owner: httpx.AsyncClient) -> dict[str, Any]:
     sandbox = (await owner.post("/accounts/me/sandboxes", json=body)).json()["sandboxId"]
     workspace = (await owner.post("/accounts/me/workspaces", json={"name": "notes"})).json()
     attached = {"name": "notes", "workspaceId": workspace["workspaceId"]}
-    return {"sandbox": sandbox, "workspaces": [attached]}
+    return {"sandbox": sandbox, "workspaces": [attached], "workspaceGit": {"enabled": True}}
 
 
 def create_rest_app(ports: Ports) -> HttpApp:
@@ -70,3 +71,16 @@ def create_rest_app(ports: Ports) -> HttpApp:
 async def open_full_app(directory: File) -> AsyncIterator[FullApp]:
     async with open_ports(directory) as ports:
         yield FullApp(ports, create_rest_app(ports))
+
+
+def settings_in(directory: File, **changes: str) -> Settings:
+    """Settings of a data directory, with these changes and no others."""
+    variables = {f"CARREL_{name.upper()}": value for name, value in changes.items()}
+    return load(environ={"CARREL_DATA": str(directory), **variables}, file=File("no such file"))
+
+
+@asynccontextmanager
+async def open_configured_app(settings: Settings) -> AsyncIterator[FullApp]:
+    """The REST API over the store that the settings name."""
+    async with wiring_ports.open_ports(settings) as store:
+        yield FullApp(store.ports, create_rest_app(store.ports))

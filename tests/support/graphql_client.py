@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 from tests.support.full_app import FullApp
+from tests.support.tenants import sign_in_as
 
 Json = dict[str, Any]
 
@@ -85,7 +86,4 @@ async def create_member(
     """A client with the token of a new person with this role."""
     email = f"{role}@example.net"
     person = await create(owner, "/v1/people", name="Bob", email=email, role=role)
-    body = {"name": "theirs", "kind": "person", "personId": person}
-    done = await owner.post("/v1/keys", json=body)
-    assert done.status_code == 201, done.text
-    return here.as_(done.json()["key"])
+    return here.as_(await sign_in_as(owner, person))

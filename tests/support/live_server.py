@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import uvicorn
 
+from carrel.server.http.uvicorn_protocol import Connection
+
 
 @contextmanager
 def serving(app: Any, loop: Literal["auto", "asyncio"] = "auto") -> Iterator[int]:
@@ -26,6 +28,7 @@ def serving(app: Any, loop: Literal["auto", "asyncio"] = "auto") -> Iterator[int
         access_log=False,
         lifespan="on",
         loop=loop,
+        http=Connection,
         timeout_keep_alive=75,  # like a real server: slow clients may continue
     )
     server = uvicorn.Server(config)

@@ -66,9 +66,15 @@ class RecordingBlobs:
         self.bytes[blob.digest] = stored
         return InputFile(form, blob)
 
-    async def fetch(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
+    async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
         self.requested += [blob.digest for blob in blobs]
         return {blob.digest: self.bytes[blob.digest] for blob in blobs}
+
+    async def read_parts(self, blob: Blob) -> AsyncIterator[bytes]:
+        self.requested.append(blob.digest)
+        content = self.bytes[blob.digest]
+        for start in range(0, len(content), 2**20):
+            yield content[start : start + 2**20]
 
 
 class CommandRunner:
@@ -95,7 +101,7 @@ class CommandRunner:
         order = CommandSpec(
             f"call-{next(NUMBERS)}", command, files, bounds or self.bounds, env or {}
         )
-        return self.sandbox.run(order, self.blobs.fetch)
+        return self.sandbox.run(order, self.blobs)
 
     async def output_of(self, command: str) -> str:
         """Both outputs of a command."""

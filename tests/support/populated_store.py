@@ -23,6 +23,7 @@ from carrel.core.identifiers import Path, Scope
 from carrel.core.maintenance.tables import TABLES
 from carrel.core.memory.recall import Recall
 from carrel.core.runs import Audience, SnapshotLayer
+from carrel.core.search.bm25 import TermWeight
 from carrel.core.sessions import Session, SessionAppend, SpeakerRole, TranscriptEntry
 from carrel.core.store.commit import Write
 from carrel.core.store.entry import Entry
@@ -109,12 +110,12 @@ async def read_everything(ports: Ports) -> list[Any]:
         await ports.records.collection_revisions([(ACME, RecordType.PERSON)]),
         await ports.records.revision(),
         await ports.recalls.stats_by_memory(ACME, "marco"),
-        await ports.records.find(ACME, RecordType.MEMORY, "agent:marco", ["te"]),
+        await ports.records.find(ACME, RecordType.MEMORY, "agent:marco", [TermWeight("te", 2, 1)]),
         await ports.records.audit(ACME),
         await ports.records.last_used(["k1"]),
         await ports.sessions.get(ACME, [TALK.id]),
         await ports.sessions.read(ACME, TALK.id),
-        await ports.sessions.search(ACME, "marco", ["gruss"]),
+        await ports.sessions.search(ACME, "marco", [TermWeight("gruss", 2, 1)]),
         [await ports.idempotency.claim(key, f"f{n}", NOW, 0) for n, key in enumerate(REQUESTS)],
         await ports.deliveries.list(ACME, "wh_1"),
     ]

@@ -52,7 +52,7 @@ class Provider:
         contents = Contents(dict(files))
         bounds = more.pop("bounds", self.bounds)
         order = CommandSpec("run_1", command, contents.placed, bounds, **more)
-        async with self.sandbox.run(order, contents.fetch) as ran:
+        async with self.sandbox.run(order, contents) as ran:
             yield ran
 
 
@@ -68,8 +68,11 @@ class Contents:
         }
         self._bytes = {digest(content): content for _, content in inputs.values()}
 
-    async def fetch(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
+    async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
         return {blob.digest: self._bytes[blob.digest] for blob in blobs}
+
+    async def read_parts(self, blob: Blob) -> AsyncIterator[bytes]:
+        yield self._bytes[blob.digest]
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 from tests.support.stores import open_ports
+from tests.support.tenants import sign_in_as
 
 from carrel.actions.accounts import credentials
 from carrel.core.access import Actor
@@ -18,9 +19,19 @@ from carrel.core.errors import Unauthenticated
 from carrel.core.store.idempotency import IdempotencyKey, StoredResponse
 from carrel.ports import IdempotencyStore, Ports
 from carrel.server.http.app import HttpApp, create_app
+from carrel.server.http.cookies import SiteSettings
 from carrel.server.http.endpoint import Endpoint, Headers
 from carrel.server.http.metrics import Metrics
-from carrel.server.rest.accounts import audit, keys, people, policy, secrets, sign_in, tenants
+from carrel.server.rest.accounts import (
+    audit,
+    invitations,
+    keys,
+    people,
+    policy,
+    secrets,
+    sign_in,
+    tenants,
+)
 from carrel.server.rest.agents import (
     agents,
     dreams,
@@ -85,6 +96,10 @@ class RestServer:
         assert response.status_code == 201, response.text
         return self.as_(response.json()["key"])
 
+    async def person(self, owner: httpx.AsyncClient, id: str) -> httpx.AsyncClient:
+        """A client with the token of an invited person."""
+        return self.as_(await sign_in_as(owner, id))
+
 
 class ForgetfulIdempotencyStore:
     """Idempotency store that never stores a response, as if the server had crashed before."""
@@ -117,6 +132,7 @@ async def open_rest_server(
         endpoints = [
             endpoint for record_type in ENDPOINT_MODULES for endpoint in record_type.ENDPOINTS
         ]
+        endpoints += invitations.endpoints(SiteSettings())
         yield RestServer(
             ports, create_app(ports, [*endpoints, *more], authenticate, metrics=Metrics())
         )

@@ -85,6 +85,12 @@ class ServerProcess:
     process: Process
     url: str
     welcome: str
+    """What it prints."""
+
+    @property
+    def link(self) -> str:
+        """The one-time sign-in link, from the file that it names."""
+        return File(self.welcome.partition("Sign-in link")[2].split()[1]).read_text().strip()
 
     def http(self, token: str = TOKEN, **more: Any) -> httpx.AsyncClient:
         head = {"Authorization": f"Bearer {token}"} if token else {}

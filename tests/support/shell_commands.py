@@ -61,7 +61,9 @@ async def check_approval(context: ToolContext, arguments: Command) -> ApprovalCh
     if sandbox is None:
         raise Forbidden("workspace is read-only")
     asks = tool_access.requires_approval("bash", sandbox.mode)
-    return ApprovalCheck(asks, reach.workspace if reach else None, sandbox.id, sandbox.revision)
+    return ApprovalCheck(
+        asks, reach.workspace if reach else None, sandbox.id, sandbox.config_digest
+    )
 
 
 def fit_schema(schema: Any, access: tool_access.ToolAccess) -> Any:
@@ -90,7 +92,11 @@ def replace_bash_tool(
         )
         for name in ("async_status", "bash")
     ]
-    others = [tool for tool in ALL_TOOLS if tool.name not in calls.WORKSPACE_TOOLS]
+    others = [
+        tool
+        for tool in ALL_TOOLS
+        if tool.name not in calls.WORKSPACE_TOOLS - {calls.APPROVAL_RESULT}
+    ]
     monkeypatch.setattr(calls, "ALL_TOOLS", tuple(sorted((*others, *mine), key=lambda t: t.name)))
     return shell
 

@@ -37,9 +37,9 @@ class ApprovalTenant:
 
     async def bash(self, command: str = "ls", **more: Any) -> ToolReply:
         """The reply to the agent's call."""
-        circumstances = {n: more.pop(n) for n in ("session", "run", "scope") if n in more}
+        call_scope = {n: more.pop(n) for n in ("session", "run", "scope") if n in more}
         context = await open_tool_context(
-            self.ports, more.pop("by", self.kate), self.agent.id, **circumstances
+            self.ports, more.pop("by", self.kate), self.agent.id, **call_scope
         )
         call_id = more.pop("call", None)
         return await run_call(context, "bash", {"command": command, **more}, call_id)

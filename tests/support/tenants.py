@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
-from carrel.actions.accounts import credentials, keys, people, tenants
-from carrel.actions.accounts.keys import KeySpec
-from carrel.core.access import Actor, CredentialKind, Role
+import httpx
+
+from carrel.actions.accounts import credentials, invitations, people, sign_in, tenants
+from carrel.core.access import Actor, Role
 from carrel.core.accounts import PersonRecord
 from carrel.core.store.record import Record
 from carrel.ports import Ports
@@ -26,10 +27,13 @@ async def add_person(
     """Create a person in a tenant; return the record and the person as a caller."""
     profile = PersonRecord(name.title(), f"{name}@example.org", role)
     person = await people.create(ports, owner, profile)
-    issued = await keys.create(
-        ports, owner, KeySpec(f"{name}'s", CredentialKind.PERSON, person=person.id)
-    )
-    return person, await credentials.authenticate(ports, issued.token)
+    return person, await credentials.authenticate(ports, await invite(ports, owner, person.id))
+
+
+async def invite(ports: Ports, owner: Actor, person: str) -> str:
+    """Invite a person and exchange the code; return the token."""
+    invitation = await invitations.invite(ports, owner, person)
+    return (await sign_in.redeem_code(ports, invitation.code)).token
 
 
 async def race(*attempts: Awaitable[Any]) -> tuple[list[Any], list[BaseException]]:
@@ -44,3 +48,12 @@ async def start_after_yields(turns: int, attempt: Awaitable[Any]) -> Any:
     for _ in range(turns):
         await asyncio.sleep(0)
     return await attempt
+
+
+async def sign_in_as(owner: httpx.AsyncClient, person: str) -> str:
+    """Invite a person and exchange the code; return the token."""
+    invited = await owner.post(f"/v1/people/{person}/invite")
+    assert invited.status_code == 201, invited.text
+    signed_in = await owner.post("/v1/sign-in", json={"code": invited.json()["code"]})
+    assert signed_in.status_code == 200, signed_in.text
+    return str(signed_in.json()["token"])

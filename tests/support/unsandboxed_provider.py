@@ -9,19 +9,19 @@ import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path as File
 
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.file_tools import truncate_output
+from carrel.ports.blobs import BlobReader
 from carrel.ports.sandbox import (
     BackgroundJob,
     ChangedFile,
     CommandResult,
     CommandSpec,
-    FetchContents,
     FileKind,
     ResourceLimits,
     SandboxUnavailable,
@@ -51,6 +51,10 @@ class CommandOutcome:
     async def content(self, path: Path) -> bytes:
         return self.contents[path][1]
 
+    def read_parts(self, path: Path) -> Iterator[bytes]:
+        body = self.contents[path][1]
+        yield from (body[start : start + 10_000] for start in range(0, len(body), 10_000))
+
 
 class UnsandboxedProvider:
     def __init__(self, refusal: str | None = None) -> None:
@@ -67,14 +71,14 @@ class UnsandboxedProvider:
         return "no network here" if limits.network else None
 
     @asynccontextmanager
-    async def run(self, spec: CommandSpec, fetch: FetchContents) -> AsyncIterator[CommandResult]:
+    async def run(self, spec: CommandSpec, blobs: BlobReader) -> AsyncIterator[CommandResult]:
         if self.refusal:
             raise SandboxUnavailable(self.refusal)
         self.orders.append(spec)
         root = File(tempfile.mkdtemp(prefix="plain-runner-"))
         try:
             placed = spec.files or {}
-            bytes_of = await fetch([file.blob for file in placed.values()]) if placed else {}
+            bytes_of = await blobs.get([file.blob for file in placed.values()]) if placed else {}
             before = {
                 path: (file.kind, bytes_of[file.blob.digest]) for path, file in placed.items()
             }
@@ -144,7 +148,7 @@ class PersistentUnsandboxedProvider(UnsandboxedProvider):
         self.processes: dict[tuple[str, str], asyncio.subprocess.Process] = {}
         self.logs: dict[str, File] = {}
 
-    async def start(self, spec: CommandSpec, fetch: FetchContents) -> None:
+    async def start(self, spec: CommandSpec, blobs: BlobReader) -> None:
         if self.refusal:
             raise SandboxUnavailable(self.refusal)
         assert spec.instance_key

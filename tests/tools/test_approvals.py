@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -36,8 +37,9 @@ from carrel.core.errors import (
     NotFound,
     ValidationError,
 )
+from carrel.core.store.commit import Commit
 from carrel.core.store.event import APPROVALS, EventFilter
-from carrel.core.store.record import RecordType
+from carrel.core.store.record import RecordChange, RecordType
 from carrel.ports.approvals import DAY_MS
 
 pytestmark = pytest.mark.anyio
@@ -328,3 +330,44 @@ async def test_the_record_is_redacted_and_the_call_runs_with_the_original_argume
     assert "zanzibar" not in str(done)
     assert done.sealed == ""
     assert tenant.shell.ran == ["echo zanzibar-zanzibar"]
+
+
+async def test_a_repeated_call_joins_the_open_approval(tenant: ApprovalTenant) -> None:
+    first = await tenant.request_approval("ls")
+    assert (await tenant.request_approval("ls")).id == first.id
+    others = [
+        await tenant.request_approval("ls -l"),
+        await tenant.request_approval("ls", by=tenant.ada),
+        await tenant.request_approval("ls", call="c1"),
+        await tenant.request_approval("ls", call="c2"),
+        await tenant.request_approval("ls", scope="shared"),
+    ]
+    assert len({approval.id for approval in (first, *others)}) == 6
+
+
+async def test_a_call_repeated_after_the_end_asks_again(tenant: ApprovalTenant) -> None:
+    denied = await tenant.request_approval("ls")
+    await tenant.answer(denied, False)
+    expired = await tenant.request_approval("ls")
+    advance_clock(tenant.ports, DAY_MS + 1)
+    fresh = await tenant.request_approval("ls")
+    assert len({denied.id, expired.id, fresh.id}) == 3
+    assert (await tenant.get(expired)).status is ApprovalStatus.EXPIRED
+    assert (await tenant.get(fresh)).status is ApprovalStatus.REQUESTED
+
+
+async def test_calls_repeated_at_once_make_one_approval(tenant: ApprovalTenant) -> None:
+    requests = await asyncio.gather(*(tenant.request_approval("ls") for _ in range(6)))
+    assert len({approval.id for approval in requests}) == 1
+
+
+async def test_only_a_change_of_its_config_makes_a_sandbox_another(tenant: ApprovalTenant) -> None:
+    async with run_approval_workers(tenant.ports):
+        approval = await tenant.request_approval("ls")
+        same = {"config": {"permissionMode": "ask"}, "description": "for the team"}
+        change = RecordChange(tenant.ada.tenant, RecordType.SANDBOX, SANDBOX, same)
+        await tenant.ports.trees.commit(
+            [Commit((), "ada", "describe", tenant.ports.clock.now(), changes=(change,))]
+        )
+        await tenant.answer(approval)
+        assert (await tenant.wait_until_closed(approval)).status is ApprovalStatus.FINISHED

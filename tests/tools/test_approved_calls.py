@@ -18,24 +18,24 @@ from tests.support.shell_commands import (
     store_sandbox,
 )
 from tests.support.stores import advance_clock
-from tests.support.tenant_fixture import ApprovalTenant, run_approval_workers
+from tests.support.tenant_fixture import (
+    ApprovalTenant,
+    create_approval_tenant,
+    run_approval_workers,
+)
 from tests.support.tenants import add_person, race
 
 from carrel.actions.accounts import keys
 from carrel.actions.agents import agents
 from carrel.core.access import Role
 from carrel.core.approvals import ApprovalStatus
-from carrel.core.errors import Conflict
+from carrel.core.errors import Conflict, NotFound
 from carrel.core.store.record import RecordType
 from carrel.tools import approved_calls
 from carrel.tools.approved_calls import close_if_abandoned
 from carrel.tools.tool import ApprovalCheck, ToolContext
 
 pytestmark = pytest.mark.anyio
-
-
-async def delete_agent(tenant: ApprovalTenant) -> None:
-    await agents.delete(tenant.ports, tenant.ada, "kate")
 
 
 async def delete_sandbox(tenant: ApprovalTenant) -> None:
@@ -73,7 +73,6 @@ async def revoke_key(tenant: ApprovalTenant) -> None:
 
 
 CHANGES = [
-    (delete_agent, "no such agent: agt_"),
     (delete_sandbox, f"Referenced sandbox not found: {SANDBOX}"),
     (change_sandbox, f"sandbox {SANDBOX} changed since the approval was requested"),
     (switch_sandbox, f"not {SANDBOX}"),
@@ -98,6 +97,15 @@ async def test_an_approved_call_never_runs_after_its_conditions_changed(
     assert expected in done.reason
     assert done.model_result is not None
     assert done.model_result.content == f"not run: {done.reason}"
+    assert tenant.shell.ran == []
+
+
+async def test_approvals_are_deleted_with_their_agent(tenant: ApprovalTenant) -> None:
+    approval = await tenant.request_approval()
+    await agents.delete(tenant.ports, tenant.ada, "kate")
+    async with run_approval_workers(tenant.ports):
+        with pytest.raises(NotFound, match="no such approval"):
+            await tenant.answer(approval)
     assert tenant.shell.ran == []
 
 
@@ -176,6 +184,25 @@ async def test_a_call_started_by_a_dead_process_is_not_restarted(tenant: Approva
     assert "interrupted" in done.model_result.content
     assert await tenant.get(approval) == done
     assert tenant.shell.ran == ["hold"]
+
+
+async def test_a_tenant_with_many_approved_calls_does_not_delay_another_tenant(
+    tenant: ApprovalTenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(approved_calls, "MAX_CONCURRENT_CALLS", 1)
+    calls = [await tenant.request_approval(f"hold {n}") for n in range(2)]
+    other = await create_approval_tenant(tenant.ports, tenant.shell, "other")
+    approval = await other.request_approval("other")
+    for waiting in calls:
+        await tenant.answer(waiting)
+    async with run_approval_workers(tenant.ports):
+        await tenant.shell.blocked.wait()
+        await other.answer(approval)
+        assert (await other.wait_until_closed(approval)).status is ApprovalStatus.FINISHED
+        assert len(tenant.shell.ran) == 2
+        tenant.shell.resume.set()
+        for waiting in calls:
+            assert (await tenant.wait_until_closed(waiting)).status is ApprovalStatus.FINISHED
 
 
 class DeadSwitch:

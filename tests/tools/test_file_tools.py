@@ -147,11 +147,11 @@ async def test_the_sandbox_that_would_run_a_call_decides_about_its_approval(port
     tools = await create_tool_tenant(ports, {"sandbox": BOX, "workspaces": attached}, mode="ask")
     write = {"file_path": "a", "content": "x"}
     gate = await tools.gate("write", **write)
-    assert (gate.requires_approval, gate.workspace, gate.sandbox, gate.sandbox_revision) == (
+    assert (gate.requires_approval, gate.workspace, gate.sandbox, gate.expected_version) == (
         True,
         NOTES,
         BOX,
-        1,
+        0,
     )
     gate = await tools.gate("write", **write, workspace="docs")
     assert (gate.requires_approval, gate.workspace, gate.sandbox) == (False, DOCS, EDIT_BOX)

@@ -151,10 +151,37 @@ async def test_sessions_are_listed_read_and_searched(
     assert rest["entries"][0]["content"] == "in the shed " + "x" * 188 + "…"
     assert rest["entries"][0]["truncated"]
     result = await call_tool(ada, "session_logs", action="search", query="codigo")
-    assert [hit["session_id"] for hit in result["hits"]] == [first]
+    [hit] = result["hits"]
+    assert (hit["session_id"], hit["number"], hit["offset"]) == (first, 1, 0)
     recent = {"arguments": {"action": "recent"}, "sessionId": second}
     answer = (await ada.post(f"{AGENT}/tools/session_logs", json=recent)).json()
     assert [row["content"] for row in answer["structured"]["entries"]] == ["good morning"]
+
+
+async def test_any_part_of_a_long_entry_is_found_and_can_be_read_on(
+    ada: httpx.AsyncClient,
+) -> None:
+    text = "a sea of words. " * 9_000 + "The wren nests in a kettle." + " more words" * 9_000
+    session = await start_session(ada, "good morning", text, "good night")
+
+    search = {"action": "search", "query": "where does the wren nest?", "max_chars": 100}
+    [hit] = (await call_tool(ada, "session_logs", **search))["hits"]
+
+    assert (hit["session_id"], hit["number"], hit["length"]) == (session, 2, len(text))
+    assert "The wren nests" in hit["preview"]
+    assert text[hit["offset"] :].startswith(hit["preview"])
+    read = {"action": "read_session", "session_id": session, "after": hit["number"] - 1}
+    position, parts = hit["offset"], list[str]()
+    while position < len(text):
+        page = await call_tool(ada, "session_logs", **read, max_chars=4000, offset=position)
+        [entry, following] = page["entries"]
+        assert (entry["number"], entry["offset"], entry["length"]) == (2, position, len(text))
+        assert following["content"] == "good night"
+        parts.append(entry["content"].removesuffix("…") if entry["truncated"] else entry["content"])
+        position += len(parts[-1])
+    assert "".join(parts) == text[hit["offset"] :]
+    beyond = await call_tool(ada, "session_logs", **read, offset=len(text) + 9)
+    assert (beyond["entries"][0]["content"], beyond["entries"][0]["truncated"]) == ("", False)
 
 
 async def test_invalid_session_logs_arguments_are_returned_to_the_model(
@@ -178,9 +205,7 @@ async def test_an_unknown_session_is_404(ada: httpx.AsyncClient) -> None:
 async def test_memory_history_lists_commits_and_checkpoints(
     server: FullApp, ada: httpx.AsyncClient
 ) -> None:
-    if server.ports.repositories is None:
-        assert "no git" in await refusal_of(ada, "memory_history")
-        return
+    assert server.ports.repositories is not None
     await put(ada, "MEMORY.md", "## People\n- Luis\n")
     checkpoint = await call_tool(ada, "memory_checkpoint", note="before the move")
     assert (checkpoint["skipped"], len(checkpoint["oid"])) == (False, 7)
@@ -193,3 +218,18 @@ async def test_memory_history_lists_commits_and_checkpoints(
     ]
     assert "before the move" in history["commits"][1]["checkpoint"]
     assert "+- Ana" in history["diff"]
+
+
+GIT_TOOLS = {"memory_checkpoint", "memory_history"}
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+async def test_the_tools_of_the_git_history_are_offered_only_where_git_is_on(
+    ada: httpx.AsyncClient, enabled: bool
+) -> None:
+    patched = await ada.patch(AGENT, json={"config": {"workspaceGit": {"enabled": enabled}}})
+    assert patched.status_code == 200, patched.text
+    listed = (await ada.get(f"{AGENT}/tools?dialect=mcp")).json()["items"]
+    assert GIT_TOOLS & {tool["name"] for tool in listed} == (GIT_TOOLS if enabled else set())
+    called = await ada.post(f"{AGENT}/tools/memory_history", json={"arguments": {}})
+    assert called.status_code == (200 if enabled else 404)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path as File
 from typing import Any
 
@@ -17,9 +18,10 @@ from tests.support.wait import wait_until
 
 from carrel.actions.sandbox import sandboxes, workspace_files, workspaces
 from carrel.adapters.sandbox.local import LocalSandbox, cgroups
-from carrel.core.errors import ValidationError
+from carrel.core.errors import Conflict, ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.tool_access import derive_instance_key, derive_namespace
+from carrel.ports import CommandSlots
 
 pytestmark = pytest.mark.anyio
 
@@ -89,6 +91,19 @@ async def test_a_jobs_files_are_saved_before_its_status_says_that_it_ended(
     [after] = await tools.ports.trees.revisions([tools.scope()])
     await tools.call("bash", command="true")
     assert await tools.ports.trees.revisions([tools.scope()]) == (after,)
+
+
+async def test_a_tenants_jobs_are_bounded_and_ended_ones_do_not_count(tools: ToolTenant) -> None:
+    ports = replace(tools.ports, command_slots=CommandSlots(job_limit=2))
+    tools.context = structs.replace(tools.context, ports=ports)
+    first, second = [await start_job(tools, "sleep 600") for _ in range(2)]
+    for _ in range(2):
+        with pytest.raises(Conflict, match="2 background jobs of this tenant are already running"):
+            await start_job(tools, "sleep 600")
+    await get_status(tools, first, "stop")
+    third = await start_job(tools, "sleep 600")
+    for id in (second, third):
+        await get_status(tools, id, "stop")
 
 
 async def test_a_stopped_jobs_changes_are_saved_as_partial(tools: ToolTenant) -> None:

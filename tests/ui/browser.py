@@ -204,7 +204,7 @@ def sign_in(
     link: bool = False,
 ) -> Iterator[SignedInPage]:
     """A page signed in with a token (the owner's by default) or with the one-time link."""
-    code = live_server.welcome.partition("#code=")[2].split()[0] if link else ""
+    code = live_server.link.partition("#code=")[2] if link else ""
     body = {"code": code} if link else {"token": token}
     with _page(browser, PageOptions(live_server.url, size, dark)) as page:
         context = page.context

@@ -69,8 +69,8 @@ class ApiSetup:
         return self.request("POST", "/v1/people", body)
 
     def create_token(self, person: Any) -> str:
-        body = {"name": "browser tests", "kind": "person", "personId": person["id"]}
-        return str(self.request("POST", "/v1/keys", body)["key"])
+        code = self.request("POST", f"/v1/people/{person['id']}/invite")["code"]
+        return str(self.request("POST", "/v1/sign-in", {"code": code})["token"])
 
     def put_file(self, scope_url: str, path: str, content: str, reason: str = "") -> Any:
         body = {"content": content}

@@ -76,6 +76,21 @@ def test_an_approved_call_runs_once_and_shows_its_result(
     expect(outcome).to_contain_text("Wrote plan.md")
 
 
+def test_a_long_call_is_approved_only_after_it_was_shown_whole(
+    signed_in_page: OpenPage, api_setup: ApiSetup
+) -> None:
+    user = signed_in_page()
+    page, agent = user.page, _agent_with_approvals(api_setup)
+    text = "echo ok\n" * 3000 + "rm -r \u2800\ufe01end"
+    approval = _call(api_setup, agent, "bash", command=text)
+    user.visit(f"/approvals/{approval['id']}")
+    expect(page.get_by_role("button", name="Deny")).to_be_enabled()
+    expect(page.get_by_role("button", name="Approve")).to_be_disabled()
+    page.get_by_role("button", name="Show the whole call").click()
+    expect(page.get_by_role("region", name="command")).to_contain_text("rm -r U+2800U+FE01end")
+    expect(page.get_by_role("button", name="Approve")).to_be_enabled()
+
+
 def test_late_decisions_show_why_they_were_refused(
     signed_in_page: OpenPage, api_setup: ApiSetup
 ) -> None:

@@ -44,6 +44,13 @@ def test_people_are_added_edited_and_removed_and_the_last_owner_stays(
     expect(row).to_contain_text("Head of support")
     expect(row).to_contain_text("member")
     user.check_accessibility()
+    row.get_by_role("button", name=f"Invite {name}").click()
+    form.get_by_role("button", name="Create link").click()
+    link = form.get_by_label("Sign-in link", exact=True).inner_text()
+    code = {"code": link.partition("#code=")[2]}
+    signed_in = api_setup.http.post("/v1/sign-in", json=code, headers={"Authorization": ""})
+    assert signed_in.json()["person"]["name"] == name
+    form.get_by_role("button", name="Done").click()
     row.get_by_role("button", name=f"Remove {name}").click()
     form.get_by_role("button", name="Remove").click()
     expect(row).to_have_count(0)
@@ -119,7 +126,7 @@ def test_a_policy_preview_lists_files_that_change_class(
 ) -> None:
     path = f"rules-{api_setup.suffix}.md"
     template = api_setup.create_template()
-    api_setup.put_file(f"/v1/templates/{template['id']}", path, "Be kind.")
+    api_setup.put_file(f"/v1/templates/{template['id']}", path, "{{AGENT_NAME}}, be kind.")
     api_setup.create_agent("Marco", template)
     user = signed_in_page()
     page = user.page
@@ -143,6 +150,9 @@ def test_a_policy_preview_lists_files_that_change_class(
     preview = page.get_by_role("dialog", name="Save policy")
     expect(preview.get_by_role("row", name=path)).to_contain_text(re.compile("live.*pinned"))
     expect(preview.get_by_role("row", name=path)).to_contain_text("1")
+    expect(preview.get_by_role("list", name="Files with placeholders")).to_have_text(path)
+    expect(preview.get_by_role("button", name="Save policy")).to_be_disabled()
+    preview.get_by_label("Pin them with unfilled placeholders").check()
     with wait_for_response(page, "PUT", "/v1/policy"):
         preview.get_by_role("button", name="Save policy").click()
     expect(page.get_by_text("No unsaved changes")).to_be_visible()

@@ -30,8 +30,11 @@ from carrel_client.errors import (
     ResponseTooLarge,
     ServerError,
     ServerUnreachable,
+    TooManyAttempts,
+    TooManyCommands,
     Unauthenticated,
     UnsafePath,
+    UnsupportedStreamMode,
     UnusableWorkspace,
     ValidationError,
     WorkspaceConflict,
@@ -42,8 +45,10 @@ if TYPE_CHECKING:
     from carrel_client.account_records import Sandbox, WorkspaceRecord
     from carrel_client.accounts import (
         AuditEntry,
+        AuditKey,
         CreatedKey,
         CreatedTenant,
+        Invitation,
         Key,
         Person,
         Secret,
@@ -62,7 +67,7 @@ if TYPE_CHECKING:
     from carrel_client.memories import Dream, Memory
     from carrel_client.pins import BulkAcceptOutcome, DefaultsStatus, Pin
     from carrel_client.prompts import Prompt, PromptBlock, PromptFlaw
-    from carrel_client.runs import Difference, Run, RunWorkspace
+    from carrel_client.runs import Difference, Run, RunEventPage, RunWorkspace
     from carrel_client.search import Inbox, SearchHit, SearchResult
     from carrel_client.sessions import Entry, Session
     from carrel_client.tools import ToolReply
@@ -72,7 +77,8 @@ if TYPE_CHECKING:
 _MODULES: Final = {
     "account_records": ("Sandbox", "WorkspaceRecord"),
     "accounts": (
-        *("AuditEntry", "CreatedKey", "CreatedTenant", "Key", "Person", "Secret", "Tenant"),
+        *("AuditEntry", "AuditKey", "CreatedKey", "CreatedTenant", "Invitation", "Key"),
+        *("Person", "Secret", "Tenant"),
     ),
     "agents": ("Agent", "Template"),
     "approvals": ("Approval",),
@@ -87,7 +93,7 @@ _MODULES: Final = {
     "memories": ("Dream", "Memory"),
     "pins": ("BulkAcceptOutcome", "DefaultsStatus", "Pin"),
     "prompts": ("Prompt", "PromptBlock", "PromptFlaw"),
-    "runs": ("Difference", "Run", "RunWorkspace"),
+    "runs": ("Difference", "Run", "RunEventPage", "RunWorkspace"),
     "search": ("Inbox", "SearchHit", "SearchResult"),
     "sessions": ("Entry", "Session"),
     "tools": ("ToolReply",),
@@ -105,6 +111,7 @@ __all__ = [
     "AsyncClient",
     "AsyncEventStream",
     "AuditEntry",
+    "AuditKey",
     "BulkAcceptOutcome",
     "Busy",
     "CapabilityNotProvided",
@@ -134,6 +141,7 @@ __all__ = [
     "Inbox",
     "IncompleteWorkspace",
     "InvalidResponse",
+    "Invitation",
     "Item",
     "ItemRow",
     "Key",
@@ -151,6 +159,7 @@ __all__ = [
     "Refusal",
     "ResponseTooLarge",
     "Run",
+    "RunEventPage",
     "RunWorkspace",
     "Sandbox",
     "SearchHit",
@@ -161,9 +170,12 @@ __all__ = [
     "Session",
     "Template",
     "Tenant",
+    "TooManyAttempts",
+    "TooManyCommands",
     "ToolReply",
     "Unauthenticated",
     "UnsafePath",
+    "UnsupportedStreamMode",
     "UnusableWorkspace",
     "ValidationError",
     "Version",

@@ -9,7 +9,7 @@ from datetime import datetime
 from carrel_client.drivers import Driver, Resource, Steps, operation
 from carrel_client.errors import ValidationError
 from carrel_client.http_messages import HttpRequest
-from carrel_client.models import Model, model_from_json, models_from_json, wire_name
+from carrel_client.models import Model, model_field, model_from_json, models_from_json, wire_name
 from carrel_client.requests import (
     api_path,
     drop_none,
@@ -78,6 +78,16 @@ class CreatedKey(Key):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Invitation(Model):
+    """A one-time sign-in code for a person."""
+
+    code: str
+    """Returned only on creation."""
+    link: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Secret(Model):
     """A secret without its value."""
 
@@ -87,10 +97,21 @@ class Secret(Model):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AuditKey(Model):
+    """Key through which an audited change was made, with the name it had then."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry(Model):
     id: str
     at: datetime
     author: str = wire_name("by")
+    author_name: str | None = wire_name("byName")
+    """None for the server, and once deleted."""
+    key: AuditKey | None = model_field(AuditKey)
     reason: str = wire_name("why")
     subjects: tuple[str, ...]
     """Changed records as ``type/id``."""
@@ -192,6 +213,13 @@ class People(Resource[Driver]):
         request = HttpRequest("DELETE", api_path("people", person_id))
         yield from send_idempotent(request, idempotency_key)
 
+    @operation
+    def invite(self, person_id: str, *, idempotency_key: str | None = None) -> Steps[Invitation]:
+        """Create a one-time sign-in link for a person; earlier invitations end."""
+        path = api_path("people", person_id, "invite")
+        invitation = yield from send_json("POST", path, None, idempotency_key=idempotency_key)
+        return model_from_json(Invitation, invitation)
+
 
 class Keys(Resource[Driver]):
     """API keys: the caller's own; with tenant:admin all of the tenant."""
@@ -209,9 +237,10 @@ class Keys(Resource[Driver]):
         expires_at: datetime | None = None,
         idempotency_key: str | None = None,
     ) -> Steps[CreatedKey]:
-        """Create a key for a service, a person or an agent.
+        """Create a key for a service, an agent or yourself; invite other people instead.
 
-        Raises ValidationError for a time without a timezone.
+        It lives no longer than the key that creates it. Raises ValidationError for a time without
+        a timezone.
         """
         if expires_at is not None and expires_at.tzinfo is None:
             raise ValidationError("a time needs a timezone")
@@ -230,6 +259,13 @@ class Keys(Resource[Driver]):
     @operation
     def list(self) -> Steps[tuple[Key, ...]]:
         return models_from_json(Key, (yield from list_pages(api_path("keys"))))
+
+    @operation
+    def rotate(self, key_id: str, *, idempotency_key: str | None = None) -> Steps[CreatedKey]:
+        """Replace a key by a new one; the old one stays valid for an hour."""
+        path = api_path("keys", key_id, "rotate")
+        key = yield from send_json("POST", path, None, idempotency_key=idempotency_key)
+        return model_from_json(CreatedKey, key)
 
     @operation
     def revoke(self, key_id: str, *, idempotency_key: str | None = None) -> Steps[None]:

@@ -35,6 +35,8 @@ class Approval(Model):
     sandbox_id: str | None
     requested_at: datetime
     expires_at: datetime
+    expected_version: int | None = None
+    """Version of the file that an approved write may replace; 0 if there was none."""
     result: CallResult | None = model_field(CallResult)
     """Result for the model; None until the call has ended."""
 

@@ -78,6 +78,10 @@ class WorkspaceConflict(Refusal):
         return self.details.get("currentVersion")
 
 
+class UnsupportedStreamMode(Refusal):
+    """The server does not provide this stream mode."""
+
+
 class WorkspaceTooLarge(Refusal):
     """The file, or the workspace with it, exceeds its limit."""
 
@@ -96,6 +100,14 @@ class Expired(Refusal):
 
 class Busy(Refusal):
     """Concurrent changes kept conflicting; nothing was done. Retried by the client."""
+
+
+class TooManyAttempts(Refusal):
+    """Too many failed authentications came from this address (429)."""
+
+
+class TooManyCommands(Refusal):
+    """Too many commands are waiting; nothing was run. Retried by the client."""
 
 
 class IdempotencyKeyMismatch(Refusal):
@@ -142,11 +154,14 @@ ERRORS_BY_CODE: Final[Mapping[str, type[Refusal]]] = {
     "forbidden": Forbidden,
     "not_found": NotFound,
     "workspace_conflict": WorkspaceConflict,
+    "unsupported_stream_mode": UnsupportedStreamMode,
     "workspace_too_large": WorkspaceTooLarge,
     "payload_too_large": PayloadTooLarge,
     "conflict": Conflict,
     "expired": Expired,
     "busy": Busy,
+    "too_many_attempts": TooManyAttempts,
+    "too_many_commands": TooManyCommands,
     "idempotency_key_mismatch": IdempotencyKeyMismatch,
     "idempotency_in_flight": IdempotencyInFlight,
     "capability_not_provided": CapabilityNotProvided,
@@ -166,6 +181,6 @@ def error_class(status: int, code: str) -> type[CarrelError]:
 
 def is_transient(error: CarrelError) -> bool:
     """Whether the same request may succeed when it is sent again."""
-    if isinstance(error, Busy | IdempotencyInFlight):
+    if isinstance(error, Busy | TooManyCommands | IdempotencyInFlight):
         return True
     return isinstance(error, ServerError) and not isinstance(error, CorruptContent)

@@ -13,6 +13,8 @@ from carrel_client.models import parse_time
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
     version: int
+    layer: str
+    """Kind of the layer that has this version: `agent`, `template`, `defaults` …"""
     updated_at: datetime
     author: str
     reason: str
@@ -58,6 +60,7 @@ def versions_from_json(page: Any) -> tuple[Version, ...]:
 def _version(row: Any) -> Version:
     return Version(
         version=row["version"],
+        layer=row["layer"],
         updated_at=parse_time(row["updatedAt"]),
         author=row["author"],
         reason=row["reason"],

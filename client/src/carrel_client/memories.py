@@ -115,11 +115,16 @@ class Memories(Resource[Driver]):
         tags: Collection[str] = (),
         kind: str | None = None,
         scope: str = "main",
+        supersedes: str | None = None,
         idempotency_key: str | None = None,
     ) -> Steps[Memory]:
-        """Store a memory as one line; an existing memory is returned unchanged."""
+        """Store a memory as one line; an existing memory is returned unchanged.
+
+        ``supersedes`` is the id of the memory that it replaces.
+        """
         body: dict[str, Any] = {"content": content, "tags": [*tags], "scope": scope}
         body |= {"kind": kind} if kind else {}
+        body |= {"supersedes": supersedes} if supersedes else {}
         memory = yield from send_json("POST", self._path(), body, idempotency_key=idempotency_key)
         return model_from_json(Memory, memory)
 
@@ -172,9 +177,14 @@ class Dreams(Resource[Driver]):
         return api_path("agents", self._agent, "dreams", *segments)
 
     @operation
-    def sweep(self, *, dry_run: bool = False, idempotency_key: str | None = None) -> Steps[Dream]:
-        """Run a dream; ``dry_run`` only reports promotions and rejections."""
-        body = {"dryRun": dry_run}
+    def sweep(
+        self, *, dry_run: bool = False, force: bool = False, idempotency_key: str | None = None
+    ) -> Steps[Dream]:
+        """Run a dream; ``dry_run`` only reports promotions and rejections.
+
+        Raises Conflict if a scheduled agent dreamed within its interval, unless ``force`` is set.
+        """
+        body = {"dryRun": dry_run, "force": force}
         dream = yield from send_json("POST", self._path(), body, idempotency_key=idempotency_key)
         return model_from_json(Dream, dream)
 

@@ -28,6 +28,8 @@ class Pin:
     version: int
     pinned: str | None = None
     latest: str | None = None
+    latest_source: str | None = None
+    """Layer that offers the latest text: `template` or `defaults`."""
     error: str | None = None
     """Why one of the contents is not available."""
 
@@ -114,6 +116,14 @@ class DefaultFiles(LayerFiles[Driver]):
         super().__init__(driver, "defaults")
 
     @operation
+    def accept(self, path: str, sha256: str) -> Steps[tuple[BulkAcceptOutcome, ...]]:
+        """Accept a reviewed default for every agent that inherits it; an outcome per agent."""
+        request = HttpRequest(
+            "POST", api_path("defaults", "pins", path, "accept"), body={"sha256": sha256}
+        )
+        return _outcomes((yield from send_with_retry(request)).json())
+
+    @operation
     def status(self) -> Steps[DefaultsStatus]:
         """Compare the files with the packaged ones."""
         return model_from_json(DefaultsStatus, (yield from get_json(api_path("defaults"))))
@@ -149,6 +159,7 @@ def pin_from_json(row: Any) -> Pin:
             version=row["version"],
             pinned=row.get("pinnedContent"),
             latest=row.get("latestContent"),
+            latest_source=row.get("latestSource"),
             error=row.get("error"),
         )
     except (KeyError, TypeError, AttributeError):

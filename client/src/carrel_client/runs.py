@@ -48,6 +48,19 @@ class Difference:
     """The unified diff, if it was requested."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEventPage:
+    """Events of a run after a position."""
+
+    events: tuple[Mapping[str, Any], ...]
+    next: str
+    """Position to continue from."""
+    last_sequence: int
+    status: str
+    is_complete: bool
+    """Whether the run has ended and no event follows."""
+
+
 class Run(Resource[Driver]):
     """A run as last fetched or changed by this object.
 
@@ -167,6 +180,17 @@ class Run(Resource[Driver]):
         return (yield from self._change({"status": status}, idempotency_key))
 
     @operation
+    def cancel(self, *, idempotency_key: str | None = None) -> Steps[Run[Driver]]:
+        """Cancel the run; does nothing if it is cancelled.
+
+        Raises Conflict with the status if it ended otherwise.
+        """
+        path = api_path("runs", self.id, "cancel")
+        cancelled = yield from send_json("POST", path, {}, idempotency_key=idempotency_key)
+        self.facts = {**self.facts, **run_facts(cancelled)}
+        return self
+
+    @operation
     def release(self, *, idempotency_key: str | None = None) -> Steps[Run[Driver]]:
         """Release the snapshot permanently, so that old versions may be pruned.
 
@@ -179,6 +203,20 @@ class Run(Resource[Driver]):
         """Fetch the run again."""
         self.facts = run_facts((yield from get_json(api_path("runs", self.id))))
         return self
+
+    @operation
+    def poll_events(
+        self, *, since: str | int | None = None, timeout: int = 20
+    ) -> Steps[RunEventPage]:
+        """Return the events after a position: ``next``, a sequence or an event's id.
+
+        Waits up to ``timeout`` seconds, at most 30, for the first event.
+        """
+        query = {"timeout": str(timeout)} | ({} if since is None else {"since": str(since)})
+        path = api_path("runs", self.id, "events", "poll")
+        page = event_page_from_json((yield from get_json(path, query)))
+        self.facts = {**self.facts, "status": page.status}
+        return page
 
     @event_stream
     def events(self, *, since: str | None = None, include_connected: bool = False) -> EventReader:
@@ -198,6 +236,20 @@ class Run(Resource[Driver]):
         changed = yield from send_json("PATCH", path, body, idempotency_key=idempotency_key)
         self.facts = run_facts(changed)
         return self
+
+
+def event_page_from_json(body: Any) -> RunEventPage:
+    """Raises InvalidResponse."""
+    try:
+        return RunEventPage(
+            events=tuple(body["events"]),
+            next=str(body["next"]),
+            last_sequence=int(body["lastSequence"]),
+            status=str(body["status"]),
+            is_complete=bool(body["isComplete"]),
+        )
+    except (KeyError, TypeError, ValueError):
+        raise InvalidResponse("the response is not a page of events") from None
 
 
 def run_facts(body: Any) -> Mapping[str, Any]:

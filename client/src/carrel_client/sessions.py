@@ -113,6 +113,11 @@ class Session(Resource[Driver]):
         return self
 
     @operation
+    def delete(self) -> Steps[None]:
+        """Erase the session with its entries; for admins."""
+        yield from send_with_retry(HttpRequest("DELETE", self._path(self.id)))
+
+    @operation
     def refresh(self) -> Steps[Session[Driver]]:
         """Fetch the session again."""
         self.facts = session_facts((yield from get_json(self._path(self.id), {"limit": "1"})))

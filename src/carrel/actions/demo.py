@@ -23,10 +23,11 @@ from carrel.actions.memory import dreams, memories
 from carrel.actions.memory.memories import NewMemory
 from carrel.actions.overlay import stacks
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import ClassRuleModel, PolicyModel
+from carrel.actions.policy.policy_models import ClassRuleModel, PolicyModel
 from carrel.actions.runs import runs
 from carrel.actions.runs.runs import RunRequest
 from carrel.actions.sandbox import sandboxes, workspaces
+from carrel.actions.sandbox.tool_access import sandbox_from_record
 from carrel.actions.sessions import sessions
 from carrel.actions.sessions.sessions import NewEntry
 from carrel.core.access import Actor, CredentialKind, Role
@@ -50,16 +51,16 @@ async def create_demo(ports: Ports, owner: Record) -> bool:
     for record_type in (RecordType.AGENT, RecordType.TEMPLATE):
         if await ports.records.list(owner.tenant, record_type, limit=1):
             return False
-    scene = DemoScene(ports, {"mara": _actor(owner, Role.OWNER)})
+    demo = DemoStore(ports, {"mara": _actor(owner, Role.OWNER)})
     for moment in msgspec.yaml.decode((_DIRECTORY / "demo.yaml").read_bytes())["moments"]:
-        scene.ago = round(moment["hours_ago"] * _HOUR_MS)
+        demo.ago = round(moment["hours_ago"] * _HOUR_MS)
         for step in moment["steps"]:
-            await _play(scene, **step)
+            await _apply_step(demo, **step)
     return True
 
 
-async def _play(scene: DemoScene, do: str, author: str = "mara", **fields: Any) -> None:
-    await _STEPS[do](scene, scene.people[author], **fields)
+async def _apply_step(demo: DemoStore, do: str, author: str = "mara", **fields: Any) -> None:
+    await _STEPS[do](demo, demo.people[author], **fields)
 
 
 def _actor(person: Record, role: Role) -> Actor:
@@ -88,7 +89,7 @@ class NoWebhooks:
 
 
 @dataclass
-class DemoScene:
+class DemoStore:
     """Ports with a clock in the past, and records created by earlier steps, by name."""
 
     now: Ports
@@ -110,67 +111,67 @@ class DemoScene:
         return self.people[key].name if key else None
 
 
-async def _update_owner(scene: DemoScene, owner: Actor, **profile: str) -> None:
-    await people.patch(scene.ports, owner, owner.name, profile)
+async def _update_owner(demo: DemoStore, owner: Actor, **profile: str) -> None:
+    await people.patch(demo.ports, owner, owner.name, profile)
 
 
-async def _add_person(scene: DemoScene, author: Actor, key: str, role: str, **profile: str) -> None:
-    person = await people.create(scene.ports, author, PersonRecord(role=Role(role), **profile))
-    scene.people[key] = _actor(person, Role(role))
+async def _add_person(demo: DemoStore, author: Actor, key: str, role: str, **profile: str) -> None:
+    person = await people.create(demo.ports, author, PersonRecord(role=Role(role), **profile))
+    demo.people[key] = _actor(person, Role(role))
 
 
 async def _add_webhook(
-    scene: DemoScene, author: Actor, url: str, events: Sequence[str], active: bool
+    demo: DemoStore, author: Actor, url: str, events: Sequence[str], active: bool
 ) -> None:
-    created = await webhooks.create(scene.ports, author, url, events)
+    created = await webhooks.create(demo.ports, author, url, events)
     patch = webhooks.WebhookPatch(active=active)
-    await webhooks.update(scene.ports, author, created.webhook.id, patch)
+    await webhooks.update(demo.ports, author, created.webhook.id, patch)
 
 
-async def _pin_files(scene: DemoScene, author: Actor, paths: Sequence[str], reason: str) -> None:
+async def _pin_files(demo: DemoStore, author: Actor, paths: Sequence[str], reason: str) -> None:
     rules = tuple(ClassRuleModel(path, FileClass.PINNED) for path in paths)
-    await policies.put(scene.ports, author, PolicyModel(classes=rules), reason)
+    await policies.put(demo.ports, author, PolicyModel(classes=rules), reason)
 
 
 async def _add_agent(
-    scene: DemoScene,
+    demo: DemoStore,
     author: Actor,
     human: str | None = None,
     owner: str | None = None,
     **fields: Any,
 ) -> None:
-    human, owner = scene.person_id(human), scene.person_id(owner)
-    await agents.create(scene.ports, author, NewAgent(human=human, owner=owner, **fields))
+    human, owner = demo.person_id(human), demo.person_id(owner)
+    await agents.create(demo.ports, author, NewAgent(human=human, owner=owner, **fields))
 
 
 async def _write_template(
-    scene: DemoScene, author: Actor, template: str, directory: str, reason: str
+    demo: DemoStore, author: Actor, template: str, directory: str, reason: str
 ) -> None:
-    stack = await stacks.template_stack(scene.ports, author, template)
-    await _write_files(scene, author, stack, directory, reason)
+    stack = await stacks.template_stack(demo.ports, author, template)
+    await _write_files(demo, author, stack, directory, reason)
 
 
 async def _write_agent(
-    scene: DemoScene, author: Actor, agent: str, directory: str, reason: str = ""
+    demo: DemoStore, author: Actor, agent: str, directory: str, reason: str = ""
 ) -> None:
-    stack = await stacks.agent_stack(scene.ports, author, agent)
-    await _write_files(scene, author, stack, directory, reason)
+    stack = await stacks.agent_stack(demo.ports, author, agent)
+    await _write_files(demo, author, stack, directory, reason)
 
 
-async def _add_workspace(scene: DemoScene, author: Actor, name: str, directory: str) -> None:
-    workspace = await workspaces.create(scene.ports, author, {"name": name})
-    scene.workspaces[name] = workspace.id
-    stack = await stacks.workspace_stack(scene.ports, author, workspace.id)
-    await _write_files(scene, author, stack, directory)
+async def _add_workspace(demo: DemoStore, author: Actor, name: str, directory: str) -> None:
+    workspace = await workspaces.create(demo.ports, author, {"name": name})
+    demo.workspaces[name] = workspace.id
+    stack = await stacks.workspace_stack(demo.ports, author, workspace.id)
+    await _write_files(demo, author, stack, directory)
 
 
 async def _write_files(
-    scene: DemoScene, author: Actor, stack: Stack, directory: str, reason: str = ""
+    demo: DemoStore, author: Actor, stack: Stack, directory: str, reason: str = ""
 ) -> None:
     options = WriteOptions(reason=reason, accept_template_update=True)
     root = _DIRECTORY.joinpath("files", *directory.split("/"))
     for path, content in sorted(_read_files(root)):
-        await files.put(scene.ports, stack, Path(path), content, author, options)
+        await files.put(demo.ports, stack, Path(path), content, author, options)
 
 
 def _read_files(directory: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:
@@ -181,23 +182,23 @@ def _read_files(directory: Traversable, prefix: str = "") -> Iterator[tuple[str,
             yield prefix + child.name, child.read_bytes()
 
 
-async def _add_sandbox(scene: DemoScene, author: Actor, **body: Any) -> None:
-    scene.sandboxes[body["name"]] = await sandboxes.create(scene.ports, author, body)
+async def _add_sandbox(demo: DemoStore, author: Actor, **body: Any) -> None:
+    demo.sandboxes[body["name"]] = await sandboxes.create(demo.ports, author, body)
 
 
 async def _attach(
-    scene: DemoScene, author: Actor, agent: str, sandbox: str, workspaces: Mapping[str, str]
+    demo: DemoStore, author: Actor, agent: str, sandbox: str, workspaces: Mapping[str, str]
 ) -> None:
     attached = [
-        {"name": name, "workspaceId": scene.workspaces[workspace]}
+        {"name": name, "workspaceId": demo.workspaces[workspace]}
         for name, workspace in workspaces.items()
     ]
-    config = {"sandbox": scene.sandboxes[sandbox].id, "workspaces": attached}
-    await agents.patch(scene.ports, author, agent, {"config": config})
+    config = {"sandbox": demo.sandboxes[sandbox].id, "workspaces": attached}
+    await agents.patch(demo.ports, author, agent, {"config": config})
 
 
 async def _run(
-    scene: DemoScene,
+    demo: DemoStore,
     author: Actor,
     key: str = "",
     status: str | None = None,
@@ -205,65 +206,65 @@ async def _run(
     **fields: Any,
 ) -> None:
     """Start a run; with a status, end it after that many seconds."""
-    fields |= {name: scene.runs[fields[name]] for name in _RUN_KEYS if name in fields}
-    run = await runs.start(scene.ports, author, RunRequest(**fields))
-    scene.runs[key] = run.id
+    fields |= {name: demo.runs[fields[name]] for name in _RUN_KEYS if name in fields}
+    run = await runs.start(demo.ports, author, RunRequest(**fields))
+    demo.runs[key] = run.id
     if status:
-        later = scene.ports_after(seconds * 1000)
+        later = demo.ports_after(seconds * 1000)
         await runs.update(later, author, run.id, status=RunStatus(status))
 
 
 async def _remember(
-    scene: DemoScene, author: Actor, agent: str, texts: Sequence[str], tags: Sequence[str] = ()
+    demo: DemoStore, author: Actor, agent: str, texts: Sequence[str], tags: Sequence[str] = ()
 ) -> None:
     for text in texts:
-        await memories.remember(scene.ports, author, agent, NewMemory(text, tags=tuple(tags)))
+        await memories.remember(demo.ports, author, agent, NewMemory(text, tags=tuple(tags)))
 
 
-async def _recall(scene: DemoScene, author: Actor, agent: str, questions: Sequence[str]) -> None:
+async def _recall(demo: DemoStore, author: Actor, agent: str, questions: Sequence[str]) -> None:
     for question in questions:
-        await memories.recall(scene.ports, author, agent, question)
+        await memories.recall(demo.ports, author, agent, question)
 
 
 async def _talk(
-    scene: DemoScene,
+    demo: DemoStore,
     author: Actor,
     agent: str,
     entries: Sequence[Mapping[str, str]],
     closed: bool = False,
 ) -> None:
     """Start a session with entries; each maps a role to its text."""
-    session = await sessions.start(scene.ports, author, agent, plugin=_CHANNEL)
+    session = await sessions.start(demo.ports, author, agent, plugin=_CHANNEL)
     new = [
         NewEntry(role, text, plugin=_CHANNEL) for entry in entries for role, text in entry.items()
     ]
-    await sessions.append(scene.ports, author, agent, session.id, new)
+    await sessions.append(demo.ports, author, agent, session.id, new)
     if closed:
-        await sessions.close(scene.ports, author, agent, session.id)
+        await sessions.close(demo.ports, author, agent, session.id)
 
 
 async def _request_approval(
-    scene: DemoScene, author: Actor, agent: str, sandbox: str, workspace: str, **fields: Any
+    demo: DemoStore, author: Actor, agent: str, sandbox: str, workspace: str, **fields: Any
 ) -> None:
-    record, box = await agents.get(scene.ports, author, agent), scene.sandboxes[sandbox]
-    session = await sessions.start(scene.ports, author, record.id, plugin=_CHANNEL)
+    record, box = await agents.get(demo.ports, author, agent), demo.sandboxes[sandbox]
+    session = await sessions.start(demo.ports, author, record.id, plugin=_CHANNEL)
     request = ApprovalRequest(
         agent=record.id,
         mode=Audience.MAIN,
-        workspace=scene.workspaces[workspace],
+        workspace=demo.workspaces[workspace],
         sandbox=box.id,
-        sandbox_revision=box.revision,
+        sandbox_config=sandbox_from_record(box).config_digest,
         session=session.id,
         **fields,
     )
-    await approvals.request_approval(scene.ports, author, request)
+    await approvals.request_approval(demo.ports, author, request)
 
 
 def _call(action: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[None]]:
     """Return a step that passes its fields to an action as they are."""
 
-    async def step(scene: DemoScene, author: Actor, **fields: Any) -> None:
-        await action(scene.ports, author, **fields)
+    async def step(demo: DemoStore, author: Actor, **fields: Any) -> None:
+        await action(demo.ports, author, **fields)
 
     return step
 

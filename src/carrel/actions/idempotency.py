@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from carrel.core.access import Actor
-from carrel.core.errors import Conflict, Refusal, ValidationError
+from carrel.core.errors import Conflict, Refusal, TooManyCommands, ValidationError
 from carrel.core.store.idempotency import (
     Claim,
     Claimed,
@@ -72,7 +72,8 @@ class IdempotentOperation(Struct, Generic[Result], frozen=True, kw_only=True):
     lease_ms: int | None = CLAIM_LEASE_MS
     """None if a run may have effects beyond its commit.
 
-    Then an unfinished claim is neither taken over nor released after an error.
+    Then an unfinished claim is neither taken over nor released after an error, except
+    TooManyCommands: nothing was run.
     """
     polls: bool = True
     """Whether to wait up to 2 seconds for the request that holds the claim."""
@@ -142,8 +143,8 @@ async def _run_claimed(
 ) -> Result:
     try:
         result = await run()
-    except Exception:
-        if operation.lease_ms is not None:
+    except Exception as error:
+        if operation.lease_ms is not None or isinstance(error, TooManyCommands):
             await ports.idempotency.release(operation.key)
         raise
     if operation.is_final(result):

@@ -103,10 +103,10 @@ class _ItemWriter(FileWriter, frozen=True, gc=False):
     async def _check_run(self, id: str) -> None:
         """Runs belong to the agent, not to the items' scope: see `_require_running`."""
 
-    def _check_and_redact(self, rules: TenantRules, content: bytes) -> RedactionResult:
+    async def _check_and_redact(self, rules: TenantRules, content: bytes) -> RedactionResult:
         if rules.redactor.find_in_text(self.key):
             raise ValidationError("the key contains a secret")
-        return super()._check_and_redact(rules, content)
+        return await super()._check_and_redact(rules, content)
 
 
 async def list_items(

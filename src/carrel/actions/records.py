@@ -11,9 +11,19 @@ from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
+from carrel.core.access import Actor, author_and_key
 from carrel.core.errors import Busy, Conflict, NotFound, ValidationError
 from carrel.core.identifiers import TimestampMs, parse_identifier
-from carrel.core.store.commit import Applied, Commit, Expect, ExpectationFailed, Write
+from carrel.core.overlay.planned_writes import path_occupied_error
+from carrel.core.store.commit import (
+    Applied,
+    Commit,
+    Expect,
+    ExpectationFailed,
+    PathFree,
+    PathOccupied,
+    Write,
+)
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import (
     CollectionRevision,
@@ -46,9 +56,14 @@ class FileDrafts(Struct, frozen=True):
 
     writes: tuple[Write, ...] = ()
     expects: tuple[Expect, ...] = ()
+    path_checks: tuple[PathFree, ...] = ()
 
     def __add__(self, other: FileDrafts) -> FileDrafts:
-        return FileDrafts(self.writes + other.writes, self.expects + other.expects)
+        return FileDrafts(
+            self.writes + other.writes,
+            self.expects + other.expects,
+            self.path_checks + other.path_checks,
+        )
 
 
 NO_DRAFTS: Final = FileDrafts()
@@ -160,7 +175,7 @@ async def load_collection_revisions(
 
 async def commit_changes(  # noqa: PLR0913 - keyword options of one commit
     ports: Ports,
-    author: str,
+    author: Actor | str,
     reason: str,
     changes: Sequence[RecordChange],
     *,
@@ -168,26 +183,34 @@ async def commit_changes(  # noqa: PLR0913 - keyword options of one commit
     idempotency_key: IdempotencyKey | None = None,
     drafts: FileDrafts = NO_DRAFTS,
     max_versions: int = 100,
+    audit_subjects: Sequence[str] = (),
 ) -> TimestampMs:
     """Apply all changes and file drafts or none; return the commit's time.
 
-    Raises Conflict if a unique key is in use, else Busy.
+    The audit names the author and, for an actor, the key. Raises Conflict if a unique key is in use
+    or a new path is not free, else Busy.
     """
     committed_at = ports.clock.now()
+    name, key = author_and_key(author)
     commit = Commit(
         drafts.writes,
-        author,
+        name,
         reason,
         committed_at,
         expects=drafts.expects,
         changes=tuple(changes),
         collection_revisions=tuple(collection_revisions),
+        path_checks=drafts.path_checks,
         idempotency_key=idempotency_key,
         max_versions=max_versions,
+        audit_subjects=tuple(audit_subjects),
+        key=key,
     )
     [outcome] = await ports.trees.commit([commit])
     if isinstance(outcome, Applied):
         return committed_at
+    if isinstance(outcome, PathOccupied):
+        raise path_occupied_error(outcome)
     if isinstance(outcome, ExpectationFailed) and outcome.unique_key:
         key_name, _, value = outcome.unique_key.split("/", 2)[2].partition(":")
         raise Conflict(f'{key_name} "{value}" is already in use', **{key_name: value})
@@ -216,7 +239,7 @@ def record_after(
 
 
 async def delete_unchanged(
-    ports: Ports, author: str, reason: str, records: Iterable[Record]
+    ports: Ports, author: Actor | str, reason: str, records: Iterable[Record]
 ) -> int:
     """Delete records in batches; return how many. Skips batches with a changed record."""
     deleted = 0

@@ -13,7 +13,7 @@ from pathlib import Path as File
 from typing import Final
 
 from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM, AESSIV
 
 from carrel.ports import CorruptContent
 
@@ -38,6 +38,7 @@ class AesGcmVault:
         if len(key) != KEY_BYTES:
             raise InvalidVaultKey(f"the vault key must have {KEY_BYTES} bytes")
         self._cipher = AESGCM(key)
+        self._repeatable_cipher = AESSIV(hmac.digest(key, b"carrel concealed", hashlib.sha256))
         self._fingerprint = hmac.digest(key, b"carrel vault key", hashlib.sha256).hex()[:16]
 
     @classmethod
@@ -65,6 +66,18 @@ class AesGcmVault:
         nonce = secrets.token_bytes(_NONCE_BYTES)
         body = nonce + self._cipher.encrypt(nonce, value, context.encode())
         return f"{_FORMAT}.{self._fingerprint}.{base64.urlsafe_b64encode(body).decode()}"
+
+    def conceal(self, value: str, context: str) -> str:
+        body = self._repeatable_cipher.encrypt(value.encode(), [context.encode()])
+        return base64.urlsafe_b64encode(body).decode().rstrip("=")
+
+    def reveal(self, concealed: str, context: str) -> str:
+        """Decrypt a concealed value. Raises CorruptContent."""
+        try:
+            body = base64.b64decode(concealed + "=" * (-len(concealed) % 4), b"-_", validate=True)
+            return self._repeatable_cipher.decrypt(body, [context.encode()]).decode()
+        except (InvalidTag, ValueError):
+            raise CorruptContent("concealed value is damaged or of another context") from None
 
     def open(self, sealed: str, context: str) -> bytes:
         """Decrypt a sealed value.

@@ -5,7 +5,7 @@ Blobs never change, so entries are never stale. Agents of one template share its
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 
 from carrel.core.identifiers import Digest
 from carrel.core.lru_cache import LruCache
@@ -28,6 +28,12 @@ class CachedBlobs:
 
     async def put(self, contents: Sequence[bytes]) -> tuple[Blob, ...]:
         return await self._blobs.put(contents)
+
+    async def put_parts(self, parts: Iterator[bytes]) -> Blob:
+        return await self._blobs.put_parts(parts)
+
+    def read_parts(self, blob: Blob) -> AsyncIterator[bytes]:
+        return self._blobs.read_parts(blob)
 
     async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
         contents: dict[Digest, bytes] = {}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
+import tempfile
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
@@ -17,6 +19,8 @@ from carrel.core.catalog.object_keys import parse_segments
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Digest, TimestampMs
 from carrel.core.identifiers import digest as digest_of
+from carrel.core.outages import Unreachable
+from carrel.ports.blobs import PART_BYTES
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -38,6 +42,11 @@ _TRANSFER_TIMEOUT: Final = timedelta(minutes=5)
 _CONNECT_TIMEOUT: Final = timedelta(seconds=5)
 _RETRY: Final[RetryConfig] = {"max_retries": 3, "retry_timeout": timedelta(seconds=10)}
 """An unreachable bucket is reported within seconds."""
+_ANSWER_SECONDS: Final = 10.0
+"""Time for an answer, retries included, and between two parts of one."""
+_MIN_BYTES_PER_SECOND: Final = 2**20
+"""Slowest accepted rate of an upload."""
+_PING_SECONDS: Final = 3.0
 
 
 def connect_bucket(
@@ -65,6 +74,8 @@ class S3BlobStore:
     Works on any S3-compatible store that supports If-None-Match. An object's bytes never change.
     """
 
+    component = "bucket"
+
     def __init__(self, store: S3Store, prefix: str = "") -> None:
         self._store = store
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
@@ -86,14 +97,34 @@ class S3BlobStore:
         """
         return cls(connect_bucket(bucket, endpoint, region, access_key, secret_key), prefix)
 
+    async def ping(self) -> None:
+        async with _answer_in(_PING_SECONDS):
+            await anext(obstore.list(self._store, prefix=self._prefix or None, chunk_size=1), None)
+
     async def put(self, digest: Digest, content: bytes) -> None:
         """Store the content. An existing object is overwritten to renew its age."""
         key = self._key(digest)
-        with _as_connection_error():
+        async with _answer_in(_ANSWER_SECONDS + len(content) / _MIN_BYTES_PER_SECOND):
             try:
                 await obstore.put_async(self._store, key, content, mode="create")
             except AlreadyExistsError:
                 await obstore.put_async(self._store, key, content, use_multipart=False)
+
+    async def put_parts(self, parts: Iterator[bytes]) -> tuple[Digest, int]:
+        """Store a content, first in a temporary file, since its digest names the object."""
+        with tempfile.TemporaryFile() as file:
+            digest, size = await asyncio.to_thread(_write_hashed, file, parts)
+            async with _answer_in(_ANSWER_SECONDS + size / _MIN_BYTES_PER_SECOND):
+                await obstore.put_async(self._store, self._key(digest), file, max_concurrency=2)
+        return digest, size
+
+    async def read_parts(self, digest: Digest) -> AsyncIterator[bytes]:
+        for key in (self._key(digest), self._trash_key(digest), self._key(digest)):
+            with suppress(NotFoundError, FileNotFoundError):
+                async for part in _read_parts(self._store, key):
+                    yield part
+                return
+        raise FileNotFoundError(digest)
 
     async def get(self, digest: Digest) -> bytes | None:
         """Return the content or None.
@@ -101,9 +132,8 @@ class S3BlobStore:
         Reads the main key again after the trash, since a restore may happen in between.
         """
         for key in (self._key(digest), self._trash_key(digest), self._key(digest)):
-            with _as_connection_error(), suppress(NotFoundError, FileNotFoundError):
-                response = await obstore.get_async(self._store, key)
-                return bytes(await response.bytes_async())
+            if (content := await _read_object(self._store, key)) is not None:
+                return content
         return None
 
     async def discard(self, digests: Collection[Digest]) -> None:
@@ -136,13 +166,14 @@ class S3BlobStore:
             await asyncio.gather(*(self._copy_object(*pair) for pair in batch))
 
     async def _copy_object(self, source: str, target: str) -> None:
-        with _as_connection_error(), suppress(NotFoundError, FileNotFoundError):
-            await obstore.copy_async(self._store, source, target)
+        with suppress(NotFoundError, FileNotFoundError):
+            async with _answer_in(_ANSWER_SECONDS):
+                await obstore.copy_async(self._store, source, target)
 
     async def _delete(self, keys: Sequence[str]) -> None:
         """Delete objects; obstore sends at most 1,000 keys a request."""
         if keys:
-            with _as_connection_error():
+            async with _answer_in(_ANSWER_SECONDS):
                 await obstore.delete_async(self._store, keys)
 
     async def _list(self, prefix: str) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:
@@ -197,30 +228,25 @@ class S3ObjectStore:
         puts = [self._put(key, contents[key]) for key in accepted]
         for result in await asyncio.gather(*puts, return_exceptions=True):
             if isinstance(result, BaseException):
-                with _as_connection_error():
-                    raise result
+                raise result
         return {key: reason for key, reason in reasons.items() if reason}
 
     async def get(self, key: str) -> bytes | None:
         if self._unsupported_key_reason(key):
             return None
-        with _as_connection_error(), suppress(NotFoundError, FileNotFoundError):
-            response = await obstore.get_async(self._store, self._prefix + key)
-            return bytes(await response.bytes_async())
-        return None
+        return await _read_object(self._store, self._prefix + key)
 
     async def delete(self, keys: Collection[str]) -> None:
         full_keys = [self._prefix + key for key in keys if not self._unsupported_key_reason(key)]
         if full_keys:
-            with _as_connection_error():
+            async with _answer_in(_ANSWER_SECONDS):
                 await obstore.delete_async(self._store, full_keys)
 
     async def list(self, prefix: str) -> AsyncIterator[tuple[str, Digest | None]]:
         full_prefix = (self._prefix + prefix) or None
         pages = obstore.list(self._store, prefix=full_prefix, chunk_size=_PAGE_SIZE)
         while page := await _next_page(pages):
-            with _as_connection_error():
-                digests = await asyncio.gather(*map(self._digest, page))
+            digests = await asyncio.gather(*map(self._digest, page))
             for meta, digest in zip(page, digests, strict=True):
                 yield meta["path"].removeprefix(self._prefix), digest
 
@@ -230,7 +256,8 @@ class S3ObjectStore:
             "Content-Type": _content_type(content),
             _DIGEST_ATTRIBUTE: digest.removeprefix("sha256:"),
         }
-        async with self._requests:
+        seconds = _ANSWER_SECONDS + len(content) / _MIN_BYTES_PER_SECOND
+        async with self._requests, _answer_in(seconds):
             result = await obstore.put_async(
                 self._store,
                 self._prefix + key,
@@ -247,7 +274,8 @@ class S3ObjectStore:
             return cached[1]
         async with self._requests:
             try:
-                response = await obstore.get_async(self._store, key, options={"head": True})
+                async with _answer_in(_ANSWER_SECONDS):
+                    response = await obstore.get_async(self._store, key, options={"head": True})
             except (NotFoundError, FileNotFoundError):
                 return None
         hex_digest = str(response.attributes.get(_DIGEST_ATTRIBUTE, ""))
@@ -271,17 +299,54 @@ class S3ObjectStore:
 
 
 async def _next_page(pages: AsyncIterator[Sequence[ObjectMeta]]) -> Sequence[ObjectMeta]:
-    with _as_connection_error():
+    async with _answer_in(_ANSWER_SECONDS):
         return await anext(pages, [])
 
 
-@contextmanager
-def _as_connection_error() -> Iterator[None]:
-    """Raise failed requests as ConnectionError, which the server answers with 503."""
+async def _read_object(store: S3Store, key: str) -> bytes | None:
+    """Return an object's content, or None if it does not exist."""
     try:
-        yield
-    except BaseError as problem:
-        raise ConnectionError(f"the bucket cannot be used: {problem}") from problem
+        return b"".join([part async for part in _read_parts(store, key)])
+    except (NotFoundError, FileNotFoundError):
+        return None
+
+
+async def _read_parts(store: S3Store, key: str) -> AsyncIterator[bytes]:
+    """Yield an object's content in parts. Raises NotFoundError or FileNotFoundError."""
+    async with _answer_in(_ANSWER_SECONDS):
+        response = await obstore.get_async(store, key)
+    parts = aiter(response.stream(min_chunk_size=PART_BYTES))
+    while True:
+        async with _answer_in(_ANSWER_SECONDS):
+            part = await anext(parts, None)
+        if part is None:
+            return
+        yield bytes(part)
+
+
+@asynccontextmanager
+async def _answer_in(seconds: float) -> AsyncIterator[None]:
+    """Raise Unreachable for failed requests and for those that take too long."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except (AlreadyExistsError, NotFoundError):
+        raise
+    except (BaseError, TimeoutError) as problem:
+        is_late = isinstance(problem, TimeoutError)
+        reason = f"no answer in {seconds:.0f} s" if is_late else type(problem).__name__
+        raise Unreachable("bucket", reason) from problem
+
+
+def _write_hashed(file: IO[bytes], parts: Iterator[bytes]) -> tuple[Digest, int]:
+    """Write the parts and go back to the start; return their digest and size."""
+    hasher = hashlib.sha256()
+    for part in parts:
+        hasher.update(part)
+        file.write(part)
+    size = file.tell()
+    file.seek(0)
+    return Digest(f"sha256:{hasher.hexdigest()}"), size
 
 
 def _content_type(content: bytes) -> str:

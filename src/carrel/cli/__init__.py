@@ -12,7 +12,7 @@ from carrel.core.version import VERSION
 
 _FILE_COMMANDS: Final = ("ls", "cat", "put", "edit", "rm", "log", "diff", "explain", "import")
 _REVIEW_COMMANDS: Final = ("pins", "accept", "rollback")
-_RECORD_COMMANDS: Final = ("agents", "templates", "people")
+_RECORD_COMMANDS: Final = ("agents", "templates", "people", "invite")
 _CLIENT_COMMANDS: Final = (*_FILE_COMMANDS, *_REVIEW_COMMANDS, "run", "replay", *_RECORD_COMMANDS)
 _STORE_COMMANDS: Final = (
     "doctor",

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from carrel.core.hidden_characters import show_hidden_characters
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -40,8 +42,8 @@ def is_interactive() -> bool:
 
 
 def printable(text: str) -> str:
-    """Replace control characters, which a terminal would interpret."""
-    return "".join(char if char.isprintable() or char == "\t" else "\ufffd" for char in text)
+    """One line of text with hidden characters shown, which a terminal would interpret."""
+    return show_hidden_characters(text).replace("\n", "⟨U+000A⟩")
 
 
 def format_age(timestamp: datetime, now: datetime) -> str:

@@ -1,53 +1,70 @@
-"""Bridges MCP over stdio to a server's MCP endpoint over HTTP."""
+"""Bridges MCP over stdio to a server's MCP endpoint over HTTP.
+
+A client of a protocol version with a handshake (until 2025) has what it would have on a connection
+of its own: forms and subscriptions. The server keeps no connection, so the bridge asks the client
+and repeats the call with the answer.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
-import re
 import sys
 from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
+
+from carrel.cli.mcp_endpoint import (
+    McpEndpoint,
+    Message,
+    error_reply,
+    message_version,
+    parse_message,
+    with_modern_version,
+)
+from carrel.cli.mcp_subscriptions import McpSubscriptions
 
 if TYPE_CHECKING:
     import httpx
 
-_NAME_PARAMS: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""Parameter whose value the protocol requires in the Mcp-Name header, by method."""
-_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
-_HEADER_SAFE: Final = re.compile(r"(?!=\?)[!-~](?:[ -~]*[!-~])?")
-_INTERNAL_ERROR: Final = -32603
+_PARSE_ERROR: Final = -32700
+_INVALID_PARAMS: Final = -32602
 _MAX_MESSAGE_BYTES: Final = 2**24
+_CANCELLED_FORM: Final = {"action": "cancel"}
 
 
 class McpBridge:
     def __init__(self, http: httpx.AsyncClient, url: str) -> None:
-        self._http, self._url = http, url
-        self._version: str | None = None
-        """Protocol version negotiated by `initialize`."""
-        self._handshake: Any = None
+        self._endpoint = McpEndpoint(http, url)
+        self._subscriptions = McpSubscriptions(self._endpoint, _write_message)
+        self._capabilities: Mapping[str, Any] = {}
+        """Capabilities that the client sent with `initialize`."""
         self._pending: dict[str, asyncio.Task[None]] = {}
+        self._questions: dict[str, asyncio.Future[Message]] = {}
+        """Requests to the client without a reply yet, by id."""
+        self._question_count = 0
 
     async def run(self) -> None:
         """Forward messages until stdin ends, then wait for the pending responses."""
         async for line in _read_lines():
-            message = _parse_message(line)
+            message = parse_message(line)
             if message is None:
-                _write_message(
-                    {"jsonrpc": "2.0", "id": None, "error": _error(-32700, "invalid JSON")}
-                )
+                _write_message(error_reply(None, _PARSE_ERROR, "invalid JSON"))
             elif message.get("method") == "notifications/cancelled":
                 self._cancel(message)
             elif message.get("method") == "initialize":
-                self._handshake = message.get("id")
-                await self._forward(message)
+                await self._initialize(message)
+            elif "method" not in message and message.get("id") in self._questions:
+                self._questions.pop(message["id"]).set_result(message)
             else:
-                self._start_forward(message)
+                self._start(message)
+        for question in self._questions.values():
+            question.cancel()
         await asyncio.gather(*self._pending.values(), return_exceptions=True)
+        await self._subscriptions.close()
 
-    def _start_forward(self, message: Mapping[str, Any]) -> None:
-        task, key = asyncio.create_task(self._forward(message)), json.dumps(message.get("id"))
+    def _start(self, message: Message) -> None:
+        task, key = asyncio.create_task(self._handle(message)), json.dumps(message.get("id"))
         self._pending[key] = task
 
         def discard(finished: asyncio.Task[None]) -> None:
@@ -56,84 +73,77 @@ class McpBridge:
 
         task.add_done_callback(discard)
 
-    def _cancel(self, message: Mapping[str, Any]) -> None:
+    def _cancel(self, message: Message) -> None:
         request_id = (message.get("params") or {}).get("requestId")
         if task := self._pending.get(json.dumps(request_id)):
             task.cancel()
 
-    async def _forward(self, message: Mapping[str, Any]) -> None:
-        import httpx  # noqa: PLC0415 - so that --help stays quick
+    async def _initialize(self, message: Message) -> None:
+        """Forward the handshake, and announce subscriptions, which the bridge provides."""
+        reply = await self._endpoint.request(message)
+        result = reply.get("result")
+        if isinstance(result, dict):
+            self._endpoint.version = result.get("protocolVersion")
+            capabilities = (message.get("params") or {}).get("capabilities")
+            self._capabilities = capabilities if isinstance(capabilities, dict) else {}
+            resources = {"resources": {"subscribe": True, "listChanged": True}}
+            offered = {**result.get("capabilities", {}), **resources}
+            reply = {**reply, "result": {**result, "capabilities": offered}}
+        _write_message(reply)
 
+    async def _handle(self, message: Message) -> None:
+        method, params = message.get("method"), message.get("params")
+        uri = params.get("uri") if isinstance(params, dict) else None
+        if self._endpoint.version is None or message_version(message) is not None:
+            await self._forward(message)
+        elif method == "resources/subscribe":
+            self._reply_empty(message, await self._subscriptions.add(uri))
+        elif method == "resources/unsubscribe":
+            await self._subscriptions.remove(uri)
+            self._reply_empty(message)
+        elif method == "tools/call" and "elicitation" in self._capabilities:
+            await self._call_with_forms(message)
+        else:
+            if method == "resources/list":
+                await self._subscriptions.start()
+            await self._forward(message)
+
+    async def _forward(self, message: Message) -> None:
+        async with aclosing(self._endpoint.exchange(message)) as replies:
+            async for reply in replies:
+                _write_message(reply)
+
+    def _reply_empty(self, message: Message, problem: str = "") -> None:
+        id = message.get("id")
+        empty: Message = {"jsonrpc": "2.0", "id": id, "result": {}}
+        _write_message(error_reply(id, _INVALID_PARAMS, problem) if problem else empty)
+
+    async def _call_with_forms(self, message: Message) -> None:
+        """Call a tool; ask the client for each form and repeat the call with the answers."""
+        elicitation = {"elicitation": self._capabilities["elicitation"]}
+        call = with_modern_version(message, elicitation)
+        while True:
+            reply = await self._endpoint.request(call)
+            result = reply.get("result")
+            if not isinstance(result, dict) or result.pop("resultType", "") != "input_required":
+                return _write_message(reply)
+            requests = (result.get("inputRequests") or {}).items()
+            answers = {name: await self._ask(request) for name, request in requests}
+            state = {"inputResponses": answers, "requestState": result.get("requestState")}
+            call = {**call, "params": {**call["params"], **state}}
+
+    async def _ask(self, request: Message) -> Message:
+        """Ask the client for a form; a client that cannot answer counts as closing it."""
+        self._question_count += 1
+        id = f"carrel-{self._question_count}"
+        question = self._questions[id] = asyncio.get_running_loop().create_future()
+        params = {name: v for name, v in (request.get("params") or {}).items() if name != "mode"}
+        _write_message({"jsonrpc": "2.0", "id": id, "method": request["method"], "params": params})
         try:
-            await self._send(message)
-        except httpx.HTTPError as problem:
-            detail = str(problem) or type(problem).__name__
-            self._reply_error(message, f"no response from the server: {detail}")
-
-    async def _send(self, message: Mapping[str, Any]) -> None:
-        body, headers = json.dumps(message).encode(), self._headers(message)
-        async with self._http.stream("POST", self._url, content=body, headers=headers) as response:
-            if response.headers.get("content-type", "").startswith("text/event-stream"):
-                async for line in response.aiter_lines():
-                    if line.startswith("data:"):
-                        _write_line(line.removeprefix("data:").strip())
-                return
-            text = (await response.aread()).decode(errors="replace")
-        reply = _parse_message(text)
-        if reply is not None and reply.get("jsonrpc") == "2.0":
-            self._record_handshake(reply)
-            _write_message({**reply, "id": message["id"]} if "id" in message else reply)
-        elif response.is_error:
-            reason = (reply or {}).get(
-                "message"
-            ) or f"the server responded with status {response.status_code}"
-            self._reply_error(message, str(reason))
-
-    def _record_handshake(self, reply: Mapping[str, Any]) -> None:
-        if self._handshake is not None and reply.get("id") == self._handshake:
-            version = (reply.get("result") or {}).get("protocolVersion")
-            self._version, self._handshake = version, None
-
-    def _headers(self, message: Mapping[str, Any]) -> dict[str, str]:
-        headers = {"Accept": "application/json, text/event-stream"}
-        headers["Content-Type"] = "application/json"
-        params, method = message.get("params"), message.get("method")
-        params = params if isinstance(params, dict) else {}
-        meta = params.get("_meta")
-        version = meta.get(_VERSION_KEY) if isinstance(meta, dict) else None
-        if isinstance(version, str) and isinstance(method, str):
-            headers |= {
-                "MCP-Protocol-Version": _header_value(version),
-                "Mcp-Method": _header_value(method),
-            }
-            name = params.get(_NAME_PARAMS.get(method, ""))
-            return headers | {"Mcp-Name": _header_value(name)} if isinstance(name, str) else headers
-        return headers | {"MCP-Protocol-Version": self._version} if self._version else headers
-
-    def _reply_error(self, message: Mapping[str, Any], reason: str) -> None:
-        if "id" in message and "method" in message:
-            _write_message(
-                {"jsonrpc": "2.0", "id": message["id"], "error": _error(_INTERNAL_ERROR, reason)}
-            )
-
-
-def _error(code: int, message: str) -> dict[str, Any]:
-    return {"code": code, "message": message}
-
-
-def _header_value(value: str) -> str:
-    """Encode a value for a header; base64 if it is not plain ASCII."""
-    if _HEADER_SAFE.fullmatch(value):
-        return value
-    return f"=?base64?{base64.b64encode(value.encode(errors='replace')).decode()}?="
-
-
-def _parse_message(text: str | bytes) -> dict[str, Any] | None:
-    try:
-        parsed = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return parsed if isinstance(parsed, dict) else None
+            result = (await question).get("result")
+        finally:
+            self._questions.pop(id, None)
+        return result if isinstance(result, dict) else _CANCELLED_FORM
 
 
 async def _read_lines() -> AsyncIterator[bytes]:
@@ -145,10 +155,6 @@ async def _read_lines() -> AsyncIterator[bytes]:
             yield line
 
 
-def _write_message(message: Mapping[str, Any]) -> None:
-    _write_line(json.dumps(message))
-
-
-def _write_line(text: str) -> None:
-    sys.stdout.write(text + "\n")
+def _write_message(message: Message) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()

@@ -10,12 +10,16 @@ from typing import Final
 from carrel.core.errors import Forbidden
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay.file_classes import matches_any
+from carrel.core.store.record import KeyReference
 
 
 class Role(StrEnum):
     OWNER = "owner"
     ADMIN = "admin"
     MEMBER = "member"
+
+
+ADMIN_ROLES: Final = frozenset({Role.OWNER, Role.ADMIN})
 
 
 class CredentialKind(StrEnum):
@@ -66,6 +70,7 @@ class Actor:
     workspace: str | None = None
     key: str = ""
     """Id of the key that authenticated the caller; empty if none did."""
+    key_name: str = ""
     platform: bool = False
     """May create tenants and do nothing else."""
     scope: Scope = field(init=False, compare=False)
@@ -82,9 +87,29 @@ class Actor:
             raise Forbidden(f"this credential lacks the permission {permission}", scope=permission)
 
     @property
+    def key_reference(self) -> KeyReference | None:
+        """Key through which the caller acts, for the audit."""
+        return KeyReference(self.key, self.key_name) if self.key else None
+
+    @property
+    def is_person_admin(self) -> bool:
+        """Whether the caller is a person who is owner or admin."""
+        return self.kind is CredentialKind.PERSON and self.role in ADMIN_ROLES
+
+    def require_person_admin(self, action: str) -> None:
+        """Raise Forbidden unless the caller is a person who is owner or admin."""
+        if not self.is_person_admin:
+            raise Forbidden(f"only a person who is owner or admin may {action}")
+
+    @property
     def is_confined(self) -> bool:
         """Whether the credential is confined to one agent or workspace."""
         return self.agent is not None or self.workspace is not None
+
+
+def author_and_key(author: Actor | str) -> tuple[str, KeyReference | None]:
+    """Return the name and the key that a commit records for its author."""
+    return (author, None) if isinstance(author, str) else (author.name, author.key_reference)
 
 
 PLATFORM: Final = Actor("", "platform", frozenset(), platform=True)

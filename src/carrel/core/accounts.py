@@ -46,6 +46,12 @@ class KeyRecord(Struct, frozen=True, rename="camel"):
 class SignInCodeRecord(Struct, frozen=True, rename="camel"):
     person_id: str
     expires: TimestampMs
+    invited_by: str = ""
+    """Person who invited the holder; empty for a code that the operator's server printed."""
+    key_expires: TimestampMs = 0
+    """Latest end of the key it is exchanged for, that of the inviter's key; 0 without one."""
+    scopes: list[Permission] | None = None
+    """Scopes of the key it is exchanged for; None grants everything the holder may do."""
 
 
 class SecretRecord(Struct, frozen=True, rename="camel"):

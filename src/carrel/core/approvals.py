@@ -18,6 +18,7 @@ from msgspec.structs import asdict, replace
 
 from carrel.core.access import Actor, CredentialKind, Permission, Role
 from carrel.core.errors import Conflict, Expired
+from carrel.core.hidden_characters import show_hidden_characters
 from carrel.core.identifiers import TimestampMs
 from carrel.core.runs import Audience
 from carrel.core.store.event import (
@@ -80,6 +81,7 @@ class Requester(Struct, frozen=True):
     agent: str | None = None
     workspace: str | None = None
     key: str = ""
+    key_name: str = ""
 
     @classmethod
     def from_actor(cls, actor: Actor) -> Requester:
@@ -92,6 +94,7 @@ class Requester(Struct, frozen=True):
             actor.agent,
             actor.workspace,
             actor.key,
+            actor.key_name,
         )
 
     def to_actor(self, tenant: str) -> Actor:
@@ -125,8 +128,10 @@ class Approval(Struct, frozen=True, kw_only=True):
     mode: Audience
     workspace: str | None = None
     sandbox: str | None = None
-    sandbox_revision: int = 0
-    """Revision of the sandbox record at the time of the request."""
+    sandbox_config: str = ""
+    """Digest of the sandbox's config at the time of the request."""
+    expected_version: int | None = None
+    """Version of the file at the time of the request; 0: absent, None: replaces none."""
     run: str | None = None
     session: str | None = None
     entry_count: int = 0
@@ -169,6 +174,20 @@ def call_fingerprint(tool: str, arguments: Mapping[str, Any]) -> str:
     """Digest of a tool and its arguments, independent of key order."""
     canonical = json.dumps([tool, arguments], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def format_arguments(arguments: Mapping[str, Any]) -> str:
+    """Arguments for a reader who decides about the call: complete, nothing hidden.
+
+    Further lines of a value are indented, so that no value looks like another argument.
+    """
+    return "\n".join(_format_argument(name, value) for name, value in arguments.items())
+
+
+def _format_argument(name: str, value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
+    separator = "\n" if "\n" in text else " "
+    return show_hidden_characters(f"{name}:{separator}{text}").replace("\n", "\n    ")
 
 
 def answer_approval(
@@ -246,7 +265,7 @@ def approval_change(approval: Approval, expected: int) -> RecordChange:
 
 def _unique_keys(approval: Approval) -> tuple[str, ...]:
     if approval.call is None:
-        return ()
+        return () if approval.is_final else (waiting_unique_key(approval),)
     name = scoped_call_name(approval.agent, approval.session, approval.run, approval.call)
     return (call_unique_key(approval.tenant, name),)
 
@@ -282,6 +301,18 @@ def scoped_call_name(agent: str, session: str | None, run: str | None, call: str
 def call_unique_key(tenant: str, name: str) -> str:
     """Unique key that finds the approval of a call."""
     return unique_key(tenant, RecordType.APPROVAL, "call", name)
+
+
+def waiting_unique_key(approval: Approval) -> str:
+    """Unique key of an open call without a call id: a repeated call joins it."""
+    asker = approval.asker
+    parts = (
+        *(asker.name, asker.key, approval.session, approval.run, approval.mode),
+        *(approval.workspace, approval.sandbox, approval.sandbox_config),
+        *(approval.expected_version, approval.digest),
+    )
+    name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    return unique_key(approval.tenant, RecordType.APPROVAL, "waiting", f"{approval.agent}/{name}")
 
 
 def approval_from_record(record: Record) -> Approval:

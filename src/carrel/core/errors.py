@@ -25,6 +25,12 @@ class ValidationError(Refusal):
     code = "validation_error"
 
 
+class UnsupportedStreamMode(Refusal):
+    """The stream mode is unknown or not provided by this server."""
+
+    code = "unsupported_stream_mode"
+
+
 class Unauthenticated(Refusal):
     """The credential is missing, unknown, revoked or expired."""
 
@@ -88,6 +94,18 @@ class Busy(Refusal):
     def with_conflicts(cls, subject: str = "") -> Busy:
         prefix = f"{subject}: " if subject else ""
         return cls(f"{prefix}concurrent changes kept conflicting; try again")
+
+
+class TooManyAttempts(Refusal):
+    """Too many failed authentications came from this address; try again later."""
+
+    code = "too_many_attempts"
+
+
+class TooManyCommands(Refusal):
+    """Too many commands are waiting; nothing was run and a retry is safe."""
+
+    code = "too_many_commands"
 
 
 class IdempotencyKeyMismatch(Refusal):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from carrel.core.errors import WorkspaceTooLarge
 from carrel.core.identifiers import Scope, ScopeKind
@@ -11,6 +12,8 @@ from carrel.core.redaction.redactor import SecretPatternMode
 from carrel.core.store.commit import Quota
 
 MIB = 1024 * 1024
+_MODES: Final = (SecretPatternMode.REDACT, SecretPatternMode.WARN, SecretPatternMode.OFF)
+"""From the strictest to the loosest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,18 @@ class Policy:
     """Patterns of paths that an agent may write with its own key."""
     run_retention_days: int | None = None
     """None keeps every run, and the versions it can see, until it is released."""
+
+    def is_loosened_by(self, after: Policy) -> bool:
+        """Return whether `after` could guard less than this policy.
+
+        It could if a class rule other than `live` is removed, changed or preceded by a new rule
+        other than `pinned`, if redaction does less, or if agents may write more paths.
+        """
+        return (
+            not self.classes.is_kept_by(after.classes)
+            or _MODES.index(after.redaction) > _MODES.index(self.redaction)
+            or not set(after.agent_writable) <= set(self.agent_writable)
+        )
 
     def limits_of(self, scope: Scope) -> Limits:
         if scope.kind is ScopeKind.ITEMS:

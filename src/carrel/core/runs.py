@@ -42,6 +42,8 @@ Snapshot = tuple[SnapshotLayer, ...]
 """Layers, nearest first. Costs one row per layer and never changes."""
 
 NOOP_WORKFLOW: Final = "conformance-noop"
+DEFAULT_WORKFLOW: Final = "agent"
+"""Workflow of a run that was started without one."""
 
 
 class Run(Struct, frozen=True):
@@ -64,6 +66,15 @@ class Run(Struct, frozen=True):
     """Placeholder values and prompt inputs at the time of the snapshot."""
 
     @property
+    def workflow_id(self) -> str:
+        """Workflow as callers see it; never empty."""
+        return self.workflow or DEFAULT_WORKFLOW
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status is not RunStatus.RUNNING
+
+    @property
     def workspace_layers(self) -> Snapshot:
         """Layers of the run's own workspace."""
         return tuple(layer for layer in self.snapshot if not self._is_attached(layer))
@@ -82,6 +93,6 @@ def next_status(run: Run, status: RunStatus) -> RunStatus:
 
     Raises Conflict if the run ended with a different one.
     """
-    if run.status is not RunStatus.RUNNING and status is not run.status:
+    if run.has_ended and status is not run.status:
         raise Conflict(f"the run is already {run.status}", status=run.status)
     return status

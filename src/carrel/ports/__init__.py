@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from carrel.core.identifiers import TimestampMs
 from carrel.core.revision_cache import RevisionCache
 from carrel.ports.approvals import ApprovalSettings
-from carrel.ports.blobs import Blobs, CorruptContent, LargeBlobStore
+from carrel.ports.attempts import AttemptLimiter
+from carrel.ports.blobs import BlobReader, Blobs, CorruptContent, LargeBlobStore
 from carrel.ports.clock import Clock
+from carrel.ports.command_slots import CommandSlots
 from carrel.ports.embeddings import IndexedTexts, SemanticIndex
+from carrel.ports.erasure import Erasure
 from carrel.ports.events import Events
 from carrel.ports.git import Repositories, Repository
 from carrel.ports.idempotency import IdempotencyStore
 from carrel.ports.leader_lock import LeaderLock
-from carrel.ports.maintenance import StoreMaintenance, StoreSnapshot
+from carrel.ports.maintenance import StoreMaintenance, StoreSnapshot, TableRows
 from carrel.ports.object_store import ObjectStore
 from carrel.ports.recalls import RecallLog
 from carrel.ports.records import Records
@@ -29,11 +32,15 @@ from carrel.ports.webhooks import Deliveries, WebhookSender
 
 __all__ = [
     "ApprovalSettings",
+    "BlobReader",
     "Blobs",
     "Clock",
+    "CommandSlots",
     "CorruptContent",
     "Deliveries",
+    "Erasure",
     "Events",
+    "HealthCheck",
     "IdempotencyStore",
     "IndexedTexts",
     "LargeBlobStore",
@@ -50,12 +57,17 @@ __all__ = [
     "Sessions",
     "StoreMaintenance",
     "StoreSnapshot",
+    "TableRows",
     "Tokenizer",
     "TranscriptFiles",
     "Trees",
     "Vault",
     "WebhookSender",
 ]
+
+
+HealthCheck = Callable[[], Awaitable[None]]
+"""Checks a component; raises an error if it cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +83,23 @@ class Ports:
     deliveries: Deliveries
     sessions: Sessions
     recalls: RecallLog
+    erasure: Erasure
     vault: Vault
     webhook_sender: WebhookSender
     clock: Clock
     tokenizer: Tokenizer
     repositories: Repositories | None = None
     """None if git is disabled."""
+    transcript_files: TranscriptFiles | None = None
+    """None if transcripts are kept in the database only."""
     semantic_index: SemanticIndex | None = None
     """None if memories are only searched by full text."""
+    health_checks: Mapping[str, HealthCheck] = field(default_factory=dict)
+    """Checks of `/readyz` by component."""
     sandboxes: Mapping[str, Sandbox] = field(default_factory=dict)
     """Sandbox providers by name."""
+    command_slots: CommandSlots = field(default_factory=CommandSlots)
+    attempts: AttemptLimiter = field(default_factory=AttemptLimiter)
     approvals: ApprovalSettings = field(default_factory=ApprovalSettings)
     store: object = field(default_factory=object)
     """Identity of the open store, for keys of caches and locks."""

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from typing import Protocol
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from typing import Final, Protocol
 
-from carrel.core.identifiers import Digest, TimestampMs
+from carrel.core.identifiers import Digest, TimestampMs, digest
 from carrel.core.store.blob import Blob
+
+PART_BYTES: Final = 2**20
+"""Size in which large contents are read and written."""
+THREAD_THRESHOLD_BYTES: Final = 2**18
+"""Larger contents are hashed, read and written in a thread."""
 
 
 class CorruptContent(Exception):
     """Stored bytes are missing or do not match their digest."""
 
 
-class Blobs(Protocol):
+class BlobReader(Protocol):
+    """Reads contents, digests verified."""
+
+    async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
+        """Return all requested contents. Raises CorruptContent."""
+
+    def read_parts(self, blob: Blob) -> AsyncIterator[bytes]:
+        """Yield the content in parts of about PART_BYTES, without holding it whole.
+
+        Raises CorruptContent, after the last part if the digest does not match.
+        """
+
+
+class Blobs(BlobReader, Protocol):
     """Content by digest. Content never changes, so storing it twice is harmless."""
 
     @property
@@ -26,8 +46,8 @@ class Blobs(Protocol):
         Durable at the latest with a commit that refers to them.
         """
 
-    async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
-        """Return all requested contents, digests verified. Raises CorruptContent."""
+    async def put_parts(self, parts: Iterator[bytes]) -> Blob:
+        """Store a large content without holding it whole; its parts are read in a thread."""
 
 
 class LargeBlobStore(Protocol):
@@ -38,14 +58,26 @@ class LargeBlobStore(Protocol):
     trash is emptied after the grace period.
     """
 
+    component: str
+    """Name in messages about outages."""
+
+    async def ping(self) -> None:
+        """Return if contents can be stored; raise Unreachable or StorageFull."""
+
     async def put(self, digest: Digest, content: bytes) -> None:
         """Store content durably. Existing content gets a new timestamp.
 
         Content in the trash is stored again.
         """
 
+    async def put_parts(self, parts: Iterator[bytes]) -> tuple[Digest, int]:
+        """Store a content whose parts are read in a thread; return its digest and size."""
+
     async def get(self, digest: Digest) -> bytes | None:
         """Return the content, also from the trash, without verification; None if absent."""
+
+    def read_parts(self, digest: Digest) -> AsyncIterator[bytes]:
+        """Yield the content in parts, as `get` finds it. Raises FileNotFoundError."""
 
     async def discard(self, digests: Collection[Digest]) -> None:
         """Move contents to the trash; absent ones are ignored."""
@@ -61,3 +93,23 @@ class LargeBlobStore(Protocol):
 
     def list_blobs(self) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:
         """Digests outside the trash, with size and time of the last put or restore."""
+
+
+async def hash_content(content: bytes) -> Digest:
+    """Return the digest of a content, computed in a thread if it is large."""
+    if len(content) <= THREAD_THRESHOLD_BYTES:
+        return digest(content)
+    return await asyncio.to_thread(digest, content)
+
+
+async def verify_parts(parts: AsyncIterator[bytes], expected: Digest) -> AsyncIterator[bytes]:
+    """Yield the parts of a content. Raises CorruptContent if the digest does not match."""
+    hasher = hashlib.sha256()
+    try:
+        async for part in parts:
+            await asyncio.to_thread(hasher.update, part)
+            yield part
+    except FileNotFoundError:
+        raise CorruptContent(f"content {expected} is missing") from None
+    if f"sha256:{hasher.hexdigest()}" != expected:
+        raise CorruptContent(f"content {expected} does not match its digest")

@@ -19,8 +19,12 @@ class Events(Protocol):
         cursor. Without a filter, events of all tenants: only for delivery.
         """
 
-    async def latest_cursor(self) -> str:
-        """Return a cursor past all visible events."""
+    async def latest_cursor(self, tenant: str | None = None) -> str:
+        """Return a cursor past all visible events.
+
+        With a tenant: the cursor of its newest one, `"0"` if there is none, which the writes of
+        others do not move.
+        """
 
     async def wait_for_new(self, seconds: float) -> bool:
         """Wait until new events may exist (True) or the timeout passes (False).

@@ -76,6 +76,9 @@ class Repositories(Protocol):
     def lock(self, scope: Scope) -> AbstractAsyncContextManager[Repository]:
         """Lock the repository of a scope, existing or not, against all local processes."""
 
+    async def delete(self, scope: Scope) -> None:
+        """Delete a scope's repository with all its objects; absent ones are ignored."""
+
     async def advertise_refs(self, scope: Scope) -> bytes:
         """Return the refs as git's upload-pack advertises them over HTTP. Raises NotFound."""
 

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 from carrel.core.identifiers import Digest, TimestampMs
 
 
-class StoreSnapshot(Protocol):
-    """Consistent read-only view of all tables."""
+class TableRows(Protocol):
+    """Rows of all tables, of a store or a backup."""
 
     async def count(self, table: str) -> int: ...
 
@@ -18,14 +18,27 @@ class StoreSnapshot(Protocol):
         """Rows of a table of `core.maintenance.tables`, ordered by key."""
 
 
+class StoreSnapshot(TableRows, Protocol):
+    """Consistent read-only view of all tables."""
+
+    async def find_damage(self) -> Sequence[tuple[str, str]]:
+        """Subject and text of damage: rows left out so far, and the database's own check."""
+
+
 class StoreMaintenance(Protocol):
     """Operator's operations on a whole store."""
 
     async def ping(self) -> None:
-        """Return if the store responds; raise its error otherwise."""
+        """Return if the store can be read and written; raise Unreachable or StorageFull."""
 
-    def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
-        """Open a consistent view; concurrent writes continue."""
+    async def keep_reserve(self) -> None:
+        """Reserve space on a local disk, so that deletions work when it is full."""
+
+    def snapshot(self, *, skip_damaged: bool = False) -> AbstractAsyncContextManager[StoreSnapshot]:
+        """Open a consistent view; concurrent writes continue.
+
+        Rows that cannot be read raise CorruptContent, or are left out if `skip_damaged`.
+        """
 
     async def load(self, rows: AsyncIterator[tuple[str, Sequence[Sequence[Any]]]]) -> None:
         """Fill an empty store with rows atomically. Raises Conflict if it is not empty.

@@ -16,9 +16,12 @@ class RecallLog(Protocol):
         """Add recalls; existing ids are unchanged."""
 
     async def stats_by_memory(
-        self, tenant: str, agent: str, *, limit: int = 10_000
+        self, tenant: str, agent: str, *, min_score: float = 0.0, limit: int = 10_000
     ) -> tuple[RecallStats, ...]:
-        """Return statistics of each recalled memory, most recalled first, then by id."""
+        """Return statistics of each recalled memory, most recalled first, then by id.
+
+        Recalls below `min_score` do not count.
+        """
 
     async def count_since(self, tenant: str, agent: str, start: TimestampMs) -> Mapping[str, int]:
         """Return the number of recalls since a time by memory, without zeros."""

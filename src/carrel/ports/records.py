@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from carrel.core.identifiers import TimestampMs
+from carrel.core.search.bm25 import TermStatistics, TermWeight
 from carrel.core.store.record import AuditEntry, Record, RecordType
 
 
@@ -39,19 +40,26 @@ class Records(Protocol):
     ) -> tuple[int, ...]:
         """Return the number of records of this tenant and type for each index key."""
 
+    async def count_terms(
+        self, tenant: str, record_type: RecordType, index_key: str, terms: Sequence[str]
+    ) -> TermStatistics:
+        """Count the records with this index key and each of these terms.
+
+        Terms are those of `core.search.full_text`; each is counted up to MAX_COUNTED.
+        """
+
     async def find(
         self,
         tenant: str,
         record_type: RecordType,
         index_key: str,
-        terms: Sequence[str],
+        terms: Sequence[TermWeight],
         *,
         limit: int = 100,
     ) -> tuple[Record, ...]:
-        """Return records with this index key and a word that starts with a term.
+        """Return records with this index key and any of these terms.
 
-        Ordered by number of matching terms, then of whole words, then by id descending. Terms are
-        those of `core.search.full_text`.
+        Ordered by the sum of the weights of their terms, then by id descending.
         """
 
     async def collection_revisions(

@@ -1,25 +1,31 @@
-"""Records revision of one request, for stores that need a round trip for it."""
+"""State of one request: its records revision, and whether its caller is still there."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar, Token
 from time import monotonic
-from typing import Final
+from typing import Any, Final
+
+Receive = Callable[[], Awaitable[Any]]
+"""Returns the next ASGI message."""
 
 MAX_AGE_SECONDS: Final = 1.0
 """After this time, for example after a command, the revision is loaded again."""
 
 
 class RequestScope:
-    """Records revision that one request loaded last.
+    """Records revision that one request loaded last, and its ASGI messages.
 
     A commit or a started run discards it, since the caller may then check its decision again.
     Tasks that outlive the request do not use it.
     """
 
-    __slots__ = ("_loaded_at", "_revision", "commits", "is_open")
+    __slots__ = ("_loaded_at", "_revision", "commits", "is_open", "receive")
 
-    def __init__(self) -> None:
+    def __init__(self, receive: Receive | None = None) -> None:
+        self.receive = receive
         self._revision = 0
         self._loaded_at: float | None = None
         self.commits = 0
@@ -44,9 +50,9 @@ class RequestScope:
 _CURRENT: Final[ContextVar[RequestScope | None]] = ContextVar("request_scope", default=None)
 
 
-def begin() -> Token[RequestScope | None]:
+def begin(receive: Receive | None = None) -> Token[RequestScope | None]:
     """Begin the scope of a request; pass the result to `end`."""
-    return _CURRENT.set(RequestScope())
+    return _CURRENT.set(RequestScope(receive))
 
 
 def end(token: Token[RequestScope | None]) -> None:
@@ -59,3 +65,16 @@ def current() -> RequestScope | None:
     """Return the scope of the current request; None outside of requests."""
     scope = _CURRENT.get()
     return scope if scope is not None and scope.is_open else None
+
+
+async def wait_for_disconnect() -> None:
+    """Return when the caller of the current request disconnects; its body must have been read.
+
+    Never returns outside of requests and for callers in the same process.
+    """
+    scope = current()
+    if scope is None or scope.receive is None:
+        await asyncio.Event().wait()
+        return
+    while (await scope.receive())["type"] != "http.disconnect":
+        pass

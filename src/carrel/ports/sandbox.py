@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
 from typing import Any, Final, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from carrel.core.identifiers import Digest, Path
+from carrel.core.identifiers import Path
 from carrel.core.store.blob import Blob
+from carrel.ports.blobs import BlobReader
 
 
 class FileKind(StrEnum):
@@ -90,10 +91,6 @@ class CommandSpec(Struct, frozen=True):
     """Stores changed files of an instance when no command returns them."""
 
 
-FetchContents = Callable[[Collection[Blob]], Awaitable[Mapping[Digest, bytes]]]
-"""Loads file contents, digests verified."""
-
-
 class CommandResult(Protocol):
     """A finished command; its directory is readable until the context is left."""
 
@@ -121,6 +118,9 @@ class CommandResult(Protocol):
         Raises FileNotFoundError if it has changed since, which is possible in a persistent
         instance.
         """
+
+    def read_parts(self, path: Path) -> Iterator[bytes]:
+        """Yield the same in parts; blocks, so it is called in a thread."""
 
 
 EXIT_STOPPED: Final = 143
@@ -179,7 +179,7 @@ class Sandbox(Protocol):
         """
 
     def run(
-        self, spec: CommandSpec, fetch: FetchContents
+        self, spec: CommandSpec, blobs: BlobReader
     ) -> AbstractAsyncContextManager[CommandResult]:
         """Run a command to its end. Raises SandboxUnavailable.
 
@@ -191,7 +191,7 @@ class Sandbox(Protocol):
 class PersistentSandbox(Sandbox, Protocol):
     """A provider with persistent instances. Others refuse an instance key."""
 
-    async def start(self, spec: CommandSpec, fetch: FetchContents) -> None:
+    async def start(self, spec: CommandSpec, blobs: BlobReader) -> None:
         """Start a background job in its instance, without a time limit.
 
         Return immediately. Its changes are written back when it ends, or by a foreground command

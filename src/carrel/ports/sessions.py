@@ -7,6 +7,7 @@ from typing import Protocol
 
 from carrel.core.identifiers import TimestampMs
 from carrel.core.runs import Audience
+from carrel.core.search.bm25 import TermStatistics, TermWeight
 from carrel.core.sessions import Session, SessionAppend, TranscriptEntry, TranscriptHit
 
 
@@ -53,20 +54,21 @@ class Sessions(Protocol):
     ) -> tuple[TranscriptEntry, ...]:
         """Return entries past a sequence number: at least one, up to MAX_READ_BYTES."""
 
+    async def count_terms(self, tenant: str, agent: str, terms: Sequence[str]) -> TermStatistics:
+        """Count the entries of an agent with each of these terms, up to MAX_COUNTED each."""
+
     async def search(
         self,
         tenant: str,
         agent: str,
-        terms: Sequence[str],
+        terms: Sequence[TermWeight],
         *,
-        match_all: bool = True,
         mode: Audience | None = None,
         limit: int = 100,
     ) -> tuple[TranscriptHit, ...]:
-        """Return entries with a word starting with each term, or with any; newest first.
+        """Return entries with any of these terms, up to MAX_READ_BYTES.
 
-        Terms are those of `core.search.full_text`. Without terms the result is empty. Up to
-        MAX_READ_BYTES.
+        Ordered by the sum of the weights of their terms, then newest first.
         """
 
     async def list_updated(
@@ -101,6 +103,12 @@ class TranscriptFiles(Protocol):
     Lines are appended whole. After a crash a partial last line may remain; it is cut off at the
     next access. Methods raise OSError on failure or if the file was changed by another program.
     """
+
+    async def check(self, folder: str) -> None:
+        """Raise ValidationError, naming the directory, if files cannot be written to it.
+
+        Creates nothing.
+        """
 
     async def claim(self, folder: str, owner: str, other_owners: Mapping[str, str]) -> None:
         """Claim and create a directory for an owner.

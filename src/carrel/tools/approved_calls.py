@@ -7,6 +7,7 @@ process dies, the call is not run again, since its progress is unknown.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
@@ -92,16 +93,18 @@ async def _wait_first(seconds: float, *events: asyncio.Event) -> None:
 
 
 class ApprovedCallWorker:
-    """Runs approved calls in this process, at most MAX_CONCURRENT_CALLS at a time."""
+    """Runs approved calls in this process, at most MAX_CONCURRENT_CALLS of a tenant at a time."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._running: Counter[str] = Counter()
+        """Number of running calls by tenant."""
 
     async def poll(self) -> None:
         """Start approved calls, close abandoned ones and expire pending ones."""
         async for record in transitions.iter_by_status(self._ports, ApprovalStatus.APPROVED):
-            if len(self._tasks) < MAX_CONCURRENT_CALLS and record.id not in self._tasks:
+            if record.id not in self._tasks and not self._is_full(record.tenant):
                 self._start(record)
         async for record in transitions.iter_by_status(self._ports, ApprovalStatus.RUNNING):
             if record.id not in self._tasks:
@@ -113,12 +116,21 @@ class ApprovedCallWorker:
     def _start(self, record: Record) -> None:
         task = asyncio.create_task(self._run(record))
         self._tasks[record.id] = task
-        task.add_done_callback(lambda _: self._tasks.pop(record.id))
+        self._running[record.tenant] += 1
+
+        def forget(_: object) -> None:
+            del self._tasks[record.id]
+            self._running -= Counter([record.tenant])  # keeps no zeros
+
+        task.add_done_callback(forget)
+
+    def _is_full(self, tenant: str) -> bool:
+        return self._running[tenant] >= MAX_CONCURRENT_CALLS
 
     async def _run(self, record: Record) -> None:
         try:
             await resume(self._ports, record.tenant, record.id)
-            if len(self._tasks) >= MAX_CONCURRENT_CALLS:
+            if self._is_full(record.tenant):
                 self._ports.approvals.approved_event.set()  # calls may be waiting for a free slot
         except Exception as exception:
             error_name = type(exception).__name__
@@ -189,7 +201,12 @@ async def _prepare(ports: Ports, approval: Approval) -> PreparedCall:
         session=approval.session,
         run=approval.run,
     )
-    context = replace(context, call_id=approval.call)
+    context = replace(
+        context,
+        call_id=approval.call,
+        expected_version=approval.expected_version,
+        is_approved=True,
+    )
     tool = await find_tool(context, approval.tool)
     arguments, check = await check_call(context, tool, transitions.open_arguments(ports, approval))
     _require_unchanged(approval, check)
@@ -205,7 +222,7 @@ def _require_unchanged(approval: Approval, check: ApprovalCheck) -> None:
         raise ValidationError(
             f"the call would now use sandbox {check.sandbox}, not {approval.sandbox}"
         )
-    if check.sandbox_revision != approval.sandbox_revision:
+    if check.sandbox_config != approval.sandbox_config:
         raise ValidationError(f"sandbox {check.sandbox} changed since the approval was requested")
 
 

@@ -16,14 +16,14 @@ from msgspec import structs
 from carrel.actions.agents import agents
 from carrel.actions.approvals import approvals
 from carrel.actions.approvals.approvals import ApprovalRequest
+from carrel.actions.git import history
 from carrel.actions.overlay import stacks
 from carrel.actions.runs import runs
 from carrel.actions.sandbox.tool_access import load_tool_access
 from carrel.actions.sessions import sessions
 from carrel.core.access import Actor, Permission
-from carrel.core.agents.config import AgentConfig, is_allowed
-from carrel.core.approvals import Approval, ToolResult
-from carrel.core.errors import NotFound, Refusal, ValidationError
+from carrel.core.agents.config import is_allowed
+from carrel.core.errors import NotFound, Refusal, TooManyCommands, ValidationError
 from carrel.core.runs import Audience, parse_audience
 from carrel.core.sandbox.tool_access import (
     COMMAND_TOOLS,
@@ -34,25 +34,33 @@ from carrel.core.sandbox.tool_access import (
     available_tool_names,
 )
 from carrel.ports import CorruptContent, Ports
+from carrel.tools.approval_reply import reply_from_approval
 from carrel.tools.call_idempotency import run_call_once
 from carrel.tools.registry import ALL_TOOLS
 from carrel.tools.tool import ApprovalCheck, Tool, ToolArguments, ToolContext, ToolReply
 
 ASYNC_STATUS: Final = "async_status"
 """Tool for background commands, which need a persistent sandbox."""
+APPROVAL_RESULT: Final = "approval_result"
+APPROVABLE_TOOLS: Final = frozenset((*WRITE_TOOLS, *COMMAND_TOOLS))
+"""Tools whose calls may require approval."""
 WORKSPACE_TOOLS: Final = frozenset(
-    (*READ_TOOLS, *WRITE_TOOLS, *SEARCH_TOOLS, *COMMAND_TOOLS, ASYNC_STATUS)
+    (*READ_TOOLS, *WRITE_TOOLS, *SEARCH_TOOLS, *COMMAND_TOOLS, ASYNC_STATUS, APPROVAL_RESULT)
 )
 """Tools that depend on the agent's attached workspaces and sandboxes."""
 MAX_CALL_ID_LENGTH: Final = 200
 
 
-def available_tools(config: AgentConfig, access: ToolAccess | None = None) -> Sequence[Tool]:
+def available_tools(context: ToolContext, access: ToolAccess | None = None) -> Sequence[Tool]:
     """Tools of an agent, sorted by name.
 
     Without `access`, omits tools that depend on the configuration of its sandboxes.
     """
+    config = context.config
+    has_git = history.has_git(context.ports, config)
     names = available_tool_names(config)
+    if names & APPROVABLE_TOOLS:
+        names |= {APPROVAL_RESULT}
     if COMMAND_TOOLS[0] in names and _has_persistent_sandbox(access):
         names |= {ASYNC_STATUS}
     return [
@@ -60,6 +68,7 @@ def available_tools(config: AgentConfig, access: ToolAccess | None = None) -> Se
         for tool in ALL_TOOLS
         if is_allowed(config.allowed_tools, tool.name)
         and (tool.name not in WORKSPACE_TOOLS or tool.name in names)
+        and (has_git or not tool.requires_git)
     ]
 
 
@@ -69,7 +78,7 @@ async def tools_with_schemas(context: ToolContext) -> Sequence[tuple[Tool, Mappi
     A missing workspace or sandbox does not change the list; the call reports it.
     """
     access = await _load_access(context)
-    return [(tool, _schema(tool, access)) for tool in available_tools(context.config, access)]
+    return [(tool, _schema(tool, access)) for tool in available_tools(context, access)]
 
 
 def _schema(tool: Tool, access: ToolAccess | None) -> Mapping[str, Any]:
@@ -130,8 +139,8 @@ async def run_call(
 
     Raises NotFound if the agent has no such tool. Errors the model can correct are returned as a
     reply, and so is a pending approval. A repeated call id does not run again but returns the first
-    result. Raises Conflict if the id was used for a different call, and IdempotencyInFlight while
-    it is running.
+    result. Raises Conflict if the id was used for a different call, IdempotencyInFlight while it is
+    running, and TooManyCommands if nothing was run.
     """
     tool = await find_tool(context, name)
     context = structs.replace(context, call_id=call_id)
@@ -157,9 +166,7 @@ async def run_call(
 async def find_tool(context: ToolContext, name: str) -> Tool:
     """Tool the agent has and the caller may use. Raises NotFound and Forbidden."""
     access = await _load_access(context) if name == ASYNC_STATUS else None
-    tool = next(
-        (tool for tool in available_tools(context.config, access) if tool.name == name), None
-    )
+    tool = next((tool for tool in available_tools(context, access) if tool.name == name), None)
     if tool is None:
         raise NotFound(f"this agent has no tool {name[:80]!a}")
     if tool.writes:
@@ -183,20 +190,13 @@ async def check_call(
 
 
 async def execute(context: ToolContext, tool: Tool, args: ToolArguments) -> ToolReply:
-    """Run a tool and convert its result or refusal to a reply."""
+    """Run a tool and convert its result or refusal to a reply. Raises TooManyCommands."""
     try:
         return _to_reply(await tool.run(context, args))
+    except TooManyCommands:
+        raise
     except (Refusal, CorruptContent) as error:
         return error_reply(tool, error)
-
-
-def reply_from_approval(approval: Approval) -> ToolReply:
-    """Reply for a call that requires or required approval."""
-    result = approval.model_result or ToolResult(
-        f"waiting for a person to approve this call: {approval.id}"
-    )
-    pending = None if approval.is_final else approval
-    return ToolReply(result.content, result.is_error, result.structured, pending)
 
 
 def error_reply(tool: Tool, error: Refusal | CorruptContent) -> ToolReply:
@@ -233,7 +233,8 @@ def _with_check(approval_request: ApprovalRequest, check: ApprovalCheck) -> Appr
         approval_request,
         workspace=check.workspace,
         sandbox=check.sandbox,
-        sandbox_revision=check.sandbox_revision,
+        sandbox_config=check.sandbox_config,
+        expected_version=check.expected_version,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from carrel.tools.builtin import (
+    approval_result,
     async_status,
     bash,
     edit,
@@ -30,6 +31,7 @@ from carrel.tools.builtin import (
 from carrel.tools.tool import Tool
 
 ALL_TOOLS: Final[tuple[Tool, ...]] = (
+    approval_result.TOOL,
     async_status.TOOL,
     bash.TOOL,
     edit.TOOL,

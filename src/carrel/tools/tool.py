@@ -56,6 +56,10 @@ class ToolContext(Struct, frozen=True):
     """If set, files are read from its snapshot."""
     call_id: str | None = None
     """Idempotency id chosen by the caller."""
+    expected_version: int | None = None
+    """Version of the file that an approved call may replace; None: any."""
+    is_approved: bool = False
+    """Whether a person approved the call, which is then not refused for a full queue."""
 
     @property
     def slug(self) -> str:
@@ -99,8 +103,10 @@ class ApprovalCheck(Struct, frozen=True):
     workspace: str | None = None
     """Id of the shared workspace the call uses."""
     sandbox: str | None = None
-    sandbox_revision: int = 0
-    """Revision of the sandbox record; the approval is valid for this revision only."""
+    sandbox_config: str = ""
+    """Digest of the sandbox's config; the approval is valid for this config only."""
+    expected_version: int | None = None
+    """Version of the file that the call replaces; 0 if absent, None if it replaces none."""
 
 
 class Tool(Struct, frozen=True):
@@ -117,6 +123,8 @@ class Tool(Struct, frozen=True):
     """
     private_only: bool = False
     """Not available in a shared session."""
+    requires_git: bool = False
+    """Offered only to agents with a git history."""
     writes: bool = False
     """Requires a credential with write permission."""
     destructive: bool = False

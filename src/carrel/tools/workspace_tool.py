@@ -56,7 +56,7 @@ class WorkspaceCall(Struct, frozen=True):
             self.target.requires_approval,
             workspace.workspace if workspace else None,
             sandbox.id if sandbox else None,
-            sandbox.revision if sandbox else 0,
+            sandbox.config_digest if sandbox else "",
         )
 
     @property

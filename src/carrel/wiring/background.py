@@ -21,10 +21,11 @@ from carrel.tools.approved_calls import run_approvals
 from carrel.wiring.catalog import configured_object_store, follow_catalog, leader_lock
 from carrel.wiring.lazy_local_sandbox import LOCAL_PROVIDER, LazyLocalSandbox
 from carrel.wiring.ports import OpenStore
-from carrel.wiring.retention import expire_approvals_and_jobs
+from carrel.wiring.retention import erase_deleted_agents, expire_approvals_and_jobs
 from carrel.wiring.transcripts import expire_sessions, run_transcript_mirror
 
 _KEY_USAGE_SECONDS: Final = 15.0
+_RESERVE_SECONDS: Final = 60.0
 _log = get_logger("carrel")
 
 
@@ -39,6 +40,7 @@ async def background_work(store: OpenStore, stop: asyncio.Event) -> AsyncIterato
         run_approvals(ports, stop),
         _run_periodically(_KEY_USAGE_SECONDS, stop, lambda: flush_key_usage(ports)),
         _self_test_sandbox(ports),
+        _keep_reserve(store, stop),
     ]
     if object_store := configured_object_store(settings):
         coroutines.append(follow_catalog(store, object_store, stop))
@@ -72,6 +74,12 @@ async def _run_periodically(
             await action()
         except Exception as problem:
             _log.error("background work failed", **error_fields(problem))
+
+
+async def _keep_reserve(store: OpenStore, stop: asyncio.Event) -> None:
+    """Reserve disk space at startup, and again after deletions used it."""
+    await store.maintenance.keep_reserve()
+    await _run_periodically(_RESERVE_SECONDS, stop, store.maintenance.keep_reserve)
 
 
 async def _self_test_sandbox(ports: Ports) -> None:
@@ -132,6 +140,7 @@ async def flush_key_usage(ports: Ports) -> None:
 
 async def _collect_garbage(store: OpenStore) -> None:
     settings = store.settings
+    await erase_deleted_agents(store)
     await integrity.collect(
         store.maintenance,
         store.objects,

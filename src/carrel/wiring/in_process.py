@@ -17,9 +17,11 @@ from carrel.actions.approvals import approvals
 from carrel.core.access import PLATFORM, Actor, Role
 from carrel.core.approvals import ApprovalStatus
 from carrel.ports import Ports
+from carrel.server.http.cookies import SiteSettings
 from carrel.server.http.endpoint import Endpoint, Request
 from carrel.server.http.local_app import LocalApp
 from carrel.server.http.response import Response
+from carrel.server.rest.accounts import invitations
 from carrel.server.rest.sandbox.approvals import answer, approval_to_model
 from carrel.settings import Settings, load
 from carrel.tools.approved_calls import resume
@@ -94,7 +96,8 @@ async def open_in_process(
     async with open_ports(settings) as store:
         ports = store.ports
         await tenants.bootstrap(ports, settings.owner_token or None)
-        app = LocalApp(ports, tuple(map(_run_approved_calls_inline, REST_ENDPOINTS)))
+        endpoints = (*REST_ENDPOINTS, *invitations.endpoints(SiteSettings(settings.public_url)))
+        app = LocalApp(ports, tuple(map(_run_approved_calls_inline, endpoints)))
         async with await InProcessClient.of_tenant(
             ports, app, tenants.DEFAULT_TENANT_SLUG, _server_name(settings)
         ) as client:

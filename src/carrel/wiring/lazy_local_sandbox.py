@@ -11,11 +11,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from carrel.ports import Ports
+from carrel.ports.blobs import BlobReader
 from carrel.ports.sandbox import (
     BackgroundJob,
     CommandResult,
     CommandSpec,
-    FetchContents,
     ResourceLimits,
 )
 from carrel.settings import Settings
@@ -66,12 +66,12 @@ class LazyLocalSandbox:
         return self._sandbox().unsupported_reason(limits, persistent=persistent)
 
     @asynccontextmanager
-    async def run(self, spec: CommandSpec, fetch: FetchContents) -> AsyncIterator[CommandResult]:
-        async with self._sandbox().run(spec, fetch) as result:
+    async def run(self, spec: CommandSpec, blobs: BlobReader) -> AsyncIterator[CommandResult]:
+        async with self._sandbox().run(spec, blobs) as result:
             yield result
 
-    async def start(self, spec: CommandSpec, fetch: FetchContents) -> None:
-        await self._sandbox().start(spec, fetch)
+    async def start(self, spec: CommandSpec, blobs: BlobReader) -> None:
+        await self._sandbox().start(spec, blobs)
 
     async def get_job(self, instance_key: str, id: str) -> BackgroundJob | None:
         return await self._sandbox().get_job(instance_key, id)

@@ -29,15 +29,16 @@ async def serve(
     await asyncio.to_thread(preload)
     from carrel.server.mcp import CallScope, McpRequest  # noqa: PLC0415 - slow import
 
-    ports, circumstances = store.ports, CallScope(**query)
+    ports, call_scope = store.ports, CallScope(**query)
+    public_url = store.settings.public_url.rstrip("/")
     agent_actor = None if token else await _agent_actor(ports, agent, tenant)
 
-    async def open_visit(ctx: Any) -> McpRequest:
+    async def open_request(ctx: Any) -> McpRequest:
         actor = agent_actor or await credentials.authenticate(ports, token)
-        return McpRequest(ports, actor, agent, circumstances)
+        return McpRequest(ports, actor, agent, call_scope, public_url)
 
-    await (await open_visit(None)).tool_context(None)
-    await _run_stdio(ports, open_visit)
+    await (await open_request(None)).tool_context(None)
+    await _run_stdio(ports, open_request)
 
 
 async def _agent_actor(ports: Ports, agent: str, tenant: str | None) -> Actor:
@@ -50,7 +51,7 @@ async def _agent_actor(ports: Ports, agent: str, tenant: str | None) -> Actor:
     return Actor(record.tenant, record.id, permissions, CredentialKind.AGENT, agent=record.id)
 
 
-async def _run_stdio(ports: Ports, open_visit: Any) -> None:
+async def _run_stdio(ports: Ports, open_request: Any) -> None:
     from mcp.server.lowlevel import NotificationOptions  # noqa: PLC0415 - slow import
     from mcp.server.stdio import stdio_server  # noqa: PLC0415 - as above
 
@@ -63,7 +64,7 @@ async def _run_stdio(ports: Ports, open_visit: Any) -> None:
 
     closing, subscriptions = asyncio.Event(), Subscriptions()
     approval_task = asyncio.create_task(run_approvals(ports, closing))
-    server = create_server(open_visit, log_failure, closing, subscriptions)
+    server = create_server(open_request, log_failure, closing, subscriptions)
     options = server.create_initialization_options(NotificationOptions(resources_changed=True))
     try:
         async with stdio_server() as (reader, writer):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path as File
@@ -13,6 +14,7 @@ from carrel.actions.accounts import vault_check
 from carrel.adapters.aes_vault import AesGcmVault
 from carrel.adapters.blob_cache import CachedBlobs
 from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
+from carrel.adapters.filesystem.transcript_directory import DirectoryTranscriptMirror
 from carrel.adapters.git import GitDirectory
 from carrel.adapters.sqlite import open_store as open_sqlite
 from carrel.adapters.system_clock import SystemClock
@@ -21,12 +23,16 @@ from carrel.adapters.tokenizers.splintr import SplintrTokens, is_installed
 from carrel.core.prompt.token_estimate import ESTIMATE
 from carrel.ports import (
     ApprovalSettings,
+    CommandSlots,
+    HealthCheck,
     LargeBlobStore,
     Ports,
     SemanticIndex,
     StoreMaintenance,
     Tokenizer,
 )
+from carrel.ports.attempts import AttemptLimiter
+from carrel.ports.command_slots import DEFAULT_SLOTS
 from carrel.settings import Settings, SettingsError
 from carrel.wiring.lazy_local_sandbox import LOCAL_PROVIDER, LazyLocalSandbox
 from carrel.wiring.lazy_webhooks import LazyWebhookSender
@@ -55,13 +61,14 @@ async def open_ports(
     """
     settings.data_directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     objects = _large_blob_store(settings)
-    vault = _vault(settings)
+    _refuse_lost_store(settings)
     semantic_index = _semantic_index(settings)
     async with (
         _store(settings, objects) as store,
         LazyWebhookSender(settings.webhooks_private) as webhook_sender,
         LazyLocalSandbox(settings) as local,
     ):
+        vault = _vault(settings)  # after the store: a key beside an empty file means a loss
         ports = Ports(
             trees=store.trees,
             blobs=CachedBlobs(store.blobs),
@@ -72,18 +79,39 @@ async def open_ports(
             deliveries=store.deliveries,
             sessions=store.sessions,
             recalls=store.recalls,
+            erasure=store.erasure,
             vault=vault,
             webhook_sender=webhook_sender,
             clock=SystemClock(),
             tokenizer=_tokenizer(settings),
             repositories=GitDirectory(settings.data_directory / "git"),
+            transcript_files=DirectoryTranscriptMirror(settings.transcripts_directory),
             semantic_index=semantic_index,
             approvals=_approval_settings(settings),
+            health_checks=_health_checks(store.maintenance, objects),
+            command_slots=_command_slots(settings),
+            attempts=AttemptLimiter(settings.attempts_per_minute),
             sandboxes={LOCAL_PROVIDER: local, **remote_sandboxes(settings)},
         )
         if check_vault_key and not await vault_check.verify_vault_key(ports):
             raise SettingsError("the vault key does not match this store")
         yield OpenStore(settings, ports, store.maintenance, objects, store)
+
+
+def _refuse_lost_store(settings: Settings) -> None:
+    """Raise SettingsError if the database is empty although its key was created after it."""
+    file, key = settings.sqlite_file, settings.data_directory / "vault.key"
+    if file and key.exists() and file.exists() and not file.stat().st_size:
+        raise SettingsError(
+            f"{file} is empty, but {key.name} exists: the store was lost. Restore a backup into"
+            " another directory, or remove both files to start anew"
+        )
+
+
+def _health_checks(
+    maintenance: StoreMaintenance, objects: LargeBlobStore | None
+) -> Mapping[str, HealthCheck]:
+    return {"database": maintenance.ping} | ({objects.component: objects.ping} if objects else {})
 
 
 def _store(settings: Settings, objects: LargeBlobStore | None) -> AbstractAsyncContextManager[Any]:
@@ -99,6 +127,8 @@ def _store(settings: Settings, objects: LargeBlobStore | None) -> AbstractAsyncC
 
 def _large_blob_store(settings: Settings) -> LargeBlobStore | None:
     url = urlsplit(settings.blobs_url)
+    if not settings.blobs_url and (database := settings.sqlite_file):
+        return DirectoryBlobStore(database.parent / "blobs")
     if not settings.blobs_url or settings.blobs_url == "database":
         return None
     if url.scheme == "file" and url.path:
@@ -114,13 +144,20 @@ def _large_blob_store(settings: Settings) -> LargeBlobStore | None:
             access_key=settings.s3_access_key or None,
             secret_key=settings.s3_secret_key or None,
         )
-    raise SettingsError("CARREL_BLOBS_URL must be empty, file:///… or s3://bucket/prefix")
+    raise SettingsError("CARREL_BLOBS_URL must be empty, database, file:///… or s3://bucket/prefix")
 
 
 def _vault(settings: Settings) -> AesGcmVault:
     if settings.vault_key:
         return AesGcmVault.from_text(settings.vault_key)
     return AesGcmVault.from_file(settings.data_directory / "vault.key")
+
+
+def _command_slots(settings: Settings) -> CommandSlots:
+    """Slots of one of the server's processes."""
+    total = settings.sandbox_commands or max(DEFAULT_SLOTS, 2 * (os.cpu_count() or 1))
+    limit = max(1, total // settings.workers)
+    return CommandSlots(limit, settings.sandbox_waiting, settings.sandbox_jobs)
 
 
 def _approval_settings(settings: Settings) -> ApprovalSettings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from carrel.actions.agents.erasure import erase_orphans
 from carrel.actions.approvals import transitions
 from carrel.actions.sandbox import jobs
 from carrel.wiring.ports import OpenStore
@@ -22,3 +23,8 @@ async def expire_approvals_and_jobs(store: OpenStore) -> Mapping[str, int]:
         "approvals": await transitions.delete_closed(ports, cutoff),
         "jobs": await jobs.delete_ended(ports, cutoff),
     }
+
+
+async def erase_deleted_agents(store: OpenStore) -> Mapping[str, int]:
+    """Erase what interrupted deletions of agents left; return the count."""
+    return {"agents": await erase_orphans(store.ports)}

@@ -17,6 +17,8 @@ from uvicorn.supervisors import Multiprocess
 
 from carrel.actions import demo as demos
 from carrel.actions.accounts import sign_in, tenants
+from carrel.core.outages import StorageFull
+from carrel.ports import Ports
 from carrel.server.http.uvicorn_protocol import Connection
 from carrel.settings import Settings, export, load
 from carrel.settings import metrics_directory as pooled_metrics
@@ -27,6 +29,7 @@ from carrel.wiring.server_app import ServerApp
 
 PR_SET_DUMPABLE: Final = 4
 APP: Final = "carrel.wiring.server:create_app"
+LOOP: Final = "carrel.server.http.event_loop:ServerLoop"
 
 
 def create_app() -> ServerApp:
@@ -49,9 +52,9 @@ class StartupBanner:
     """What the operator sees when the server starts."""
 
     url: str
-    link: str
+    link: str | None
     token: str | None
-    """Owner token, shown only when the store is created."""
+    """Generated owner token, shown only when the store is created."""
 
 
 async def prepare_store(settings: Settings, port: int, *, demo: bool = False) -> StartupBanner:
@@ -62,11 +65,21 @@ async def prepare_store(settings: Settings, port: int, *, demo: bool = False) ->
             await demos.create_demo(
                 store.ports, await tenants.get_first_owner(store.ports, tenants.DEFAULT_TENANT_SLUG)
             )
-        code = await sign_in.issue_owner_code(store.ports, tenants.DEFAULT_TENANT_SLUG)
         host = "127.0.0.1" if settings.host in {"0.0.0.0", "::", ""} else settings.host
         host_in_url = f"[{host}]" if ":" in host else host
         url = settings.public_url.rstrip("/") or f"http://{host_in_url}:{port}"
-        return StartupBanner(url, f"{url}/sign-in#code={code}", created.token if created else None)
+        link = await _create_sign_in_link(store.ports, url)
+        token = created.token if created and not settings.owner_token else None
+        return StartupBanner(url, link, token)
+
+
+async def _create_sign_in_link(ports: Ports, url: str) -> str | None:
+    """Create a sign-in link for the owner. None on a full disk, which must not stop the start."""
+    try:
+        code = await sign_in.issue_owner_code(ports, tenants.DEFAULT_TENANT_SLUG)
+    except StorageFull:
+        return None
+    return f"{url}/sign-in#code={code}"
 
 
 def run(
@@ -91,7 +104,7 @@ def run(
         app,
         factory=True,
         workers=settings.workers,
-        loop="uvloop",
+        loop=LOOP,
         http=Connection,
         ws="none",
         lifespan="on",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import hmac
+import multiprocessing
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -22,7 +23,7 @@ from carrel.server.http.endpoint import Endpoint, Headers
 from carrel.server.http.metrics import Metrics
 from carrel.server.http.request_log import configure
 from carrel.server.mcp import http as mcp_http
-from carrel.server.rest.accounts import browser_oidc, browser_session
+from carrel.server.rest.accounts import browser_oidc, browser_session, invitations
 from carrel.server.rest.files import conformance
 from carrel.server.web import http as web_http
 from carrel.settings import Settings
@@ -38,8 +39,10 @@ def endpoints(settings: Settings) -> tuple[Endpoint, ...]:
     test_seam = conformance.ENDPOINTS if settings.test_seam else ()
     api_endpoints = (*REST_ENDPOINTS, *web_http.ENDPOINTS, *test_seam)
     site = site_settings(settings)
-    browser_endpoints = browser_session.endpoints(site) + browser_oidc.endpoints(
-        site, create_code_flow(settings)
+    browser_endpoints = (
+        *invitations.endpoints(site),
+        *browser_session.endpoints(site),
+        *browser_oidc.endpoints(site, create_code_flow(settings)),
     )
     return (
         api_endpoints
@@ -49,7 +52,12 @@ def endpoints(settings: Settings) -> tuple[Endpoint, ...]:
 
 
 def site_settings(settings: Settings) -> SiteSettings:
-    return SiteSettings(settings.public_url)
+    hosts = _split_names(f"{settings.host},{settings.allowed_hosts}")
+    return SiteSettings(settings.public_url, hosts, _split_names(settings.allowed_origins))
+
+
+def _split_names(text: str) -> frozenset[str]:
+    return frozenset(name.strip().lower().rstrip("/") for name in text.split(",")) - {""}
 
 
 def authenticator(ports: Ports, settings: Settings) -> Callable[[Headers], Awaitable[Actor]]:
@@ -70,7 +78,12 @@ def authenticator(ports: Ports, settings: Settings) -> Callable[[Headers], Await
         except Unauthenticated:
             if key is None:
                 raise
-            return await credentials.authenticate_service(ports, key.decode("latin-1"), tenant)
+            token = key.decode("latin-1")
+            service = await ports.attempts.limit(
+                token, lambda: credentials.authenticate(ports, token)
+            )
+            await credentials.require_service(ports, service, tenant)
+            return service
         if tenant_header is not None:
             await credentials.require_own_tenant(ports, actor, tenant)
         return actor
@@ -79,11 +92,14 @@ def authenticator(ports: Ports, settings: Settings) -> Callable[[Headers], Await
 
 
 def _token_authenticator(ports: Ports, settings: Settings) -> Callable[[str], Awaitable[Actor]]:
-    """Return the token check. It raises Unauthenticated directly or when awaited."""
+    """Return the token check. It raises Unauthenticated or TooManyAttempts."""
     platform = credentials.hash_token(settings.platform_token) if settings.platform_token else ""
     issuer = create_issuer(settings)
 
     def by_token(token: str) -> Awaitable[Actor]:
+        return ports.attempts.limit(token, lambda: check(token))
+
+    def check(token: str) -> Awaitable[Actor]:
         if not token:
             raise Unauthenticated(credentials.INVALID_CREDENTIAL)
         if platform and hmac.compare_digest(credentials.hash_token(token), platform):
@@ -135,6 +151,7 @@ class ServerApp:
                 run_app(self._settings, self._metrics, self._extra_endpoints)
             )
             install_stop_handlers(self._app.closing)
+            stop_with_parent()
         except Exception as problem:
             await self._stack.aclose()
             await send({"type": "lifespan.startup.failed", "message": str(problem)})
@@ -158,6 +175,19 @@ def install_stop_handlers(closing: asyncio.Event) -> None:
 
         with suppress(ValueError):  # only the main thread may install handlers
             signal.signal(number, stop)
+
+
+def stop_with_parent() -> None:
+    """Stop this worker process when its parent ends, even by SIGKILL or before this call."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        loop = asyncio.get_running_loop()
+
+        def stop() -> None:
+            loop.remove_reader(parent.sentinel)
+            signal.raise_signal(signal.SIGTERM)
+
+        loop.add_reader(parent.sentinel, stop)
 
 
 @asynccontextmanager

@@ -1,7 +1,8 @@
-"""Exposes counters of the store and the caches as metrics."""
+"""Exposes counters of the store, the caches and the command slots as metrics."""
 
 from __future__ import annotations
 
+from carrel.ports import CommandSlots
 from carrel.server.http.metrics import Metrics
 from carrel.server.http.response_cache import ResponseCache
 from carrel.wiring.ports import OpenStore
@@ -35,4 +36,25 @@ def observe_store(metrics: Metrics, open_store: OpenStore, responses: ResponseCa
     metrics.observe("carrel_fsyncs_total", "Durable transactions.", lambda: counts.transactions)
     metrics.observe(
         "carrel_commit_queue_depth", "Commits waiting for the writer.", lambda: store.waiting
+    )
+    _observe_commands(metrics, open_store.ports.command_slots)
+
+
+def _observe_commands(metrics: Metrics, slots: CommandSlots) -> None:
+    metrics.observe("carrel_commands_running", "Commands that hold a slot.", lambda: slots.running)
+    metrics.observe(
+        "carrel_commands_waiting", "Commands waiting for a slot.", lambda: slots.waiting
+    )
+    metrics.observe(
+        "carrel_commands_started_total", "Commands that got a slot.", lambda: slots.started
+    )
+    metrics.observe(
+        "carrel_commands_waited_seconds_total",
+        "Seconds that started commands waited for a slot.",
+        lambda: slots.waited_seconds,
+    )
+    metrics.observe(
+        "carrel_commands_refused_total",
+        "Commands refused because too many of their tenant waited.",
+        lambda: slots.refused,
     )

@@ -7,6 +7,7 @@ from tests.support.tenants import create_tenant
 
 from carrel.actions.accounts import audit, secrets
 from carrel.actions.agents import templates
+from carrel.core.errors import ValidationError
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
@@ -36,13 +37,19 @@ async def test_audit_pages_go_back_to_the_first_entry(ports: Ports) -> None:
     for number in range(5):
         await templates.create(ports, owner, f"ours-{number}", "Ours")
         await templates.create(ports, other, f"theirs-{number}", "Theirs")
-    ids: list[int] = []
-    before: str | None = "0"
+    ids: list[str] = []
+    before: str | None = ""
     while before is not None:
-        page = await audit.list_audit_entries(ports, owner, before=int(before), limit=2)
+        page = await audit.list_audit_entries(ports, owner, before=before, limit=2)
         ids += [entry.id for entry in page.items]
         assert {entry.tenant for entry in page.items} == {owner.tenant}
         before = page.next
         assert len(ids) <= 6, "a page was repeated"
-    assert len(ids) == 6
-    assert ids == sorted(ids, reverse=True)
+    assert len(set(ids)) == 6
+    assert len({len(id) for id in ids}) == 1
+    assert not any(id.isdigit() for id in ids)
+    for foreign in ("3", ids[0][:-2], "é", "\0"):
+        with pytest.raises(ValidationError):
+            await audit.list_audit_entries(ports, other, before=foreign)
+    with pytest.raises(ValidationError):
+        await audit.list_audit_entries(ports, other, before=ids[0])

@@ -238,7 +238,7 @@ async def test_a_demoted_owner_creates_no_owners(ports: Ports) -> None:
 async def test_a_role_change_applies_from_the_next_request(ports: Ports) -> None:
     _, ada = await create_tenant(ports)
     bob, before = await add_person(ports, ada, "bob")
-    issued = await keys.create(ports, ada, KeySpec("x", CredentialKind.PERSON, person=bob.id))
+    issued = await keys.create(ports, before, KeySpec("x", CredentialKind.PERSON))
     await people.patch(ports, ada, bob.id, {"role": Role.ADMIN})
     after = await credentials.authenticate(ports, issued.token)
     assert Permission.TENANT_ADMIN in after.permissions - before.permissions
@@ -246,8 +246,8 @@ async def test_a_role_change_applies_from_the_next_request(ports: Ports) -> None
 
 async def test_deleting_a_person_deletes_their_keys_and_codes(ports: Ports) -> None:
     _, ada = await create_tenant(ports)
-    bob, _ = await add_person(ports, ada, "bob")
-    issued = await keys.create(ports, ada, KeySpec("second", CredentialKind.PERSON, person=bob.id))
+    bob, his = await add_person(ports, ada, "bob")
+    issued = await keys.create(ports, his, KeySpec("second", CredentialKind.PERSON))
     code = await sign_in.issue_code(ports, ada.tenant, bob.id)
     await people.delete(ports, ada, bob.id)
     [entry] = (await audit.list_audit_entries(ports, ada, limit=1)).items
@@ -264,11 +264,11 @@ async def test_deleting_a_person_deletes_their_keys_and_codes(ports: Ports) -> N
 async def test_no_key_survives_a_person_deleted_while_it_is_created(ports: Ports) -> None:
     _, ada = await create_tenant(ports)
     for turns in range(12):
-        bob, _ = await add_person(ports, ada, f"bob{turns}")
+        bob, his = await add_person(ports, ada, f"bob{turns}")
         spec = KeySpec("late", CredentialKind.PERSON, person=bob.id)
         await race(
             people.delete(ports, ada, bob.id),
-            start_after_yields(turns, keys.create(ports, ada, spec)),
+            start_after_yields(turns, keys.create(ports, his, spec)),
             start_after_yields(turns, sign_in.issue_code(ports, ada.tenant, bob.id)),
         )
         for record_type in (RecordType.KEY, RecordType.CODE):

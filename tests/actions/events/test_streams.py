@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from carrel.actions.events import streams
+from carrel.actions.events.public_cursors import FROM_START, conceal_cursor, conceal_event
+from carrel.actions.events.run_log import listen_to_run
 from carrel.actions.events.streams import (
     Batches,
     EventRingBuffer,
     EventSubscriber,
     listen,
-    listen_to_run,
     shared_broadcaster,
 )
 from carrel.actions.files import files
@@ -53,8 +54,10 @@ async def receive(batches: Batches, count: int) -> list[Event]:
     return events
 
 
-async def read_log(ports: Ports, cursor: str | None = None) -> list[Event]:
-    return list(await ports.events.read_after(cursor, ALL_EVENTS, limit=100_000))
+async def read_log(ports: Ports) -> list[Event]:
+    """All events as the tenant sees them."""
+    events = await ports.events.read_after(None, ALL_EVENTS, limit=100_000)
+    return [conceal_event(ports, event) for event in events]
 
 
 async def test_a_stream_starts_with_the_next_event(ports: Ports) -> None:
@@ -64,7 +67,8 @@ async def test_a_stream_starts_with_the_next_event(ports: Ports) -> None:
     await write(ports, path="c.md")
     received = await receive(batches, 2)
     assert [event.payload["path"] for event in received] == ["b.md", "c.md"]
-    assert received == await read_log(ports, start)
+    assert received == (await read_log(ports))[1:]
+    assert received == list((await streams.read_page(ports, ALL_EVENTS, start))[0])
 
 
 async def test_a_stream_continues_after_any_cursor(ports: Ports) -> None:
@@ -97,14 +101,16 @@ async def test_a_listener_receives_only_matching_events(ports: Ports) -> None:
     assert {event.tenant for events in received.values() for event in events} == {"acme"}
 
 
-@pytest.mark.parametrize("cursor", ["x", "", "-1", "1 ", "9" * 40, "1;2", "\x00"])
+@pytest.mark.parametrize("cursor", ["x", "", "-1", "1", "1 ", "9" * 40, "1;2", "\x00"])
 async def test_an_invalid_cursor_is_refused_before_streaming(ports: Ports, cursor: str) -> None:
-    run = await runs.start(ports, ADA, RunRequest("w"))
-    for request in (listen(ports, ALL_EVENTS, cursor), listen_to_run(ports, ADA, run, cursor)):
-        with pytest.raises(ValidationError):
-            await request
+    with pytest.raises(ValidationError):
+        await listen(ports, ALL_EVENTS, cursor)
     with pytest.raises(ValidationError):
         await streams.read_page(ports, ALL_EVENTS, cursor)
+    run = await runs.start(ports, ADA, RunRequest("w"))
+    if cursor != "1":  # The sequence of the run's first event.
+        with pytest.raises(ValidationError):
+            await listen_to_run(ports, ADA, run, cursor)
 
 
 @pytest.mark.parametrize("capacity", [4, 64, 4096])
@@ -152,7 +158,7 @@ async def test_a_slow_listener_behind_the_buffer_reads_from_the_table(
             expected = len(received) + burst
             while len(received) < expected:
                 received += await slow.next()
-        assert received == await read_log(ports)
+        assert [conceal_event(ports, event) for event in received] == await read_log(ports)
 
 
 class CountingEventLog:
@@ -178,7 +184,7 @@ async def test_a_thousand_listeners_read_the_log_no_more_than_one(ports: Ports) 
         start = await ports.events.latest_cursor()
         await write(ports)
         await broadcaster.catch_up()
-        [event] = await read_log(ports, start)
+        [event] = await ports.events.read_after(start, ALL_EVENTS)
         listeners = [EventSubscriber(broadcaster, ALL_EVENTS, event.cursor) for _ in range(1000)]
         waiting = [asyncio.create_task(listener.next()) for listener in listeners]
         await asyncio.sleep(0)
@@ -307,11 +313,13 @@ async def test_a_run_stream_is_its_complete_log_and_ends_with_the_run(ports: Por
 
 async def test_the_stream_of_an_ended_run_ends_from_any_cursor(ports: Ports) -> None:
     run = await runs.start(ports, ADA, RunRequest(NOOP_WORKFLOW))
-    started, completed = await ports.events.read_after(None, EventFilter("acme", run=run.id))
+    log = await ports.events.read_after(None, EventFilter("acme", run=run.id))
+    started, completed = (conceal_event(ports, event) for event in log)
     assert await event_types(ports, run, started.cursor) == ["run.completed"]
     assert await event_types(ports, run, completed.cursor) == []
     await write(ports)
-    assert await event_types(ports, run, await ports.events.latest_cursor()) == []
+    latest = conceal_cursor(ports, "acme", await ports.events.latest_cursor())
+    assert await event_types(ports, run, latest) == []
 
 
 class PrunedEventLog:
@@ -342,3 +350,22 @@ async def test_a_page_returns_the_cursor_of_the_next(ports: Ports) -> None:
     assert [*first, *rest] == all_events
     assert await streams.read_page(ports, ALL_EVENTS, last) == ((), last)
     assert {event.type for event in all_events} <= {*EVENT_TYPES}
+
+
+async def test_cursors_and_ids_tell_a_tenant_nothing_about_others(ports: Ports) -> None:
+    await write(ports)
+    start, _ = await listen(ports, ALL_EVENTS)
+    other = EventFilter("other")
+    with pytest.raises(ValidationError):
+        await listen(ports, other, start)
+    other_start, _ = await listen(ports, other)
+    for _ in range(12):
+        await write(ports)
+    later, _ = await listen(ports, other)
+
+    events = await read_log(ports)
+    names = {name for event in events for name in (event.cursor, event.id)}
+    assert len(names) == 2 * len(events)
+    assert len({len(event.cursor) for event in events}) == 1
+    assert not any(name.removeprefix("ev_").isdigit() for name in {*names, start})
+    assert other_start == later == FROM_START

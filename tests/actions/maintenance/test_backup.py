@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import zipfile
+from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path as File
 from typing import Any
@@ -28,6 +29,7 @@ from tests.support.empty_stores import (
     take_backup,
 )
 
+from carrel.actions.maintenance import archive as archive_module
 from carrel.actions.maintenance import backup as maintenance_backup
 from carrel.actions.maintenance.archive import ArchiveWriter
 from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
@@ -54,6 +56,31 @@ async def test_a_backup_without_session_tables_can_be_restored(
                 for table in [table for table in TABLES if table not in OPTIONAL_TABLES]:
                     await archive.add_table(table, snapshot.rows(table))
             archive.finish(VERSION, NOW, await first.store.maintenance.migrations(), None)
+    async with stores.open(target, objects=False) as second:
+        assert await restore(second, file) == []
+        assert await read_view(second) == expected
+
+
+@pytest.mark.parametrize("target", KINDS)
+async def test_a_backup_without_the_keys_of_the_audit_can_be_restored(
+    stores: Stores, file: File, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = {**TABLES, "audit": TABLES["audit"][:-2]}
+
+    async def older_rows(rows: AsyncIterator[Any], columns: int) -> AsyncIterator[Any]:
+        async for batch in rows:
+            yield [tuple(row)[:columns] for row in batch]
+
+    async with stores.open("sqlite", objects=False) as first:
+        await fill(first)
+        expected = await read_view(first)
+        monkeypatch.setattr(archive_module, "TABLES", older)
+        with file.open("w+b") as opened, closing(ArchiveWriter(opened)) as archive:
+            async with first.store.maintenance.snapshot() as snapshot:
+                for table, columns in older.items():
+                    await archive.add_table(table, older_rows(snapshot.rows(table), len(columns)))
+            archive.finish(VERSION, NOW, await first.store.maintenance.migrations(), None)
+        monkeypatch.undo()
     async with stores.open(target, objects=False) as second:
         assert await restore(second, file) == []
         assert await read_view(second) == expected

@@ -41,7 +41,7 @@ from carrel.core.maintenance.findings import FindingList
 from carrel.core.maintenance.tables import KEY_LENGTHS
 from carrel.core.store.commit import Write
 from carrel.core.store.entry import Entry
-from carrel.ports import Ports, StoreSnapshot
+from carrel.ports import Ports, TableRows
 
 pytestmark = pytest.mark.anyio
 
@@ -238,7 +238,7 @@ async def test_rows_are_merged_by_key_in_any_batching() -> None:
         "version": [(n, p, v) for n in (3, 5) for p in "ab" for v in range(4)],
     }
 
-    class BatchedSnapshot(StoreSnapshot):
+    class BatchedSnapshot(TableRows):
         async def count(self, table: str) -> int:
             return len(rows[table])
 

@@ -53,7 +53,7 @@ async def fill(marco: MemoryAgent, memories: int, recalls_per_memory: int) -> No
         changes = tuple(memory_change(tenant, memory, 0) for memory in batch)
         await marco.ports.trees.commit([Commit((), "ada", "", now, changes=changes)])
         recalls = [
-            Recall(f"{memory.id}.{k}", agent, memory.id, f"q{k}", 0.01, now)
+            Recall(f"{memory.id}.{k}", agent, memory.id, f"q{k}", 0.05, now)
             for memory in batch
             for k in range(recalls_per_memory)
         ]

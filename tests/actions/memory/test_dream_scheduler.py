@@ -9,8 +9,10 @@ from tests.support.memory_agents import DAY, MemoryAgent, create_memory_agent
 
 from carrel.actions.agents import agents
 from carrel.actions.memory.dream_scheduler import DreamRun, run_due_dreams
+from carrel.core.errors import Conflict
 from carrel.core.memory.dream_records import DreamSchedule, schedule_from_record
 from carrel.core.memory.promoted_lines import MEMORY_PATH
+from carrel.core.sessions import format_timestamp
 from carrel.core.store.record import RecordType
 from carrel.ports import Ports
 
@@ -57,6 +59,19 @@ async def test_a_manual_dream_counts_for_the_interval(marco: MemoryAgent) -> Non
     assert await run_dreams(marco.ports) == []
     marco.advance(DAY)
     assert len(await run_dreams(marco.ports)) == 1
+
+
+async def test_a_manual_dream_keeps_the_interval_unless_forced(marco: MemoryAgent) -> None:
+    await marco.dreams()
+    last = (await marco.dreams()).dream.started  # without a schedule there is no interval
+    await marco.set(enabled=True, intervalSecs=3600)
+    with pytest.raises(Conflict) as refused:
+        await marco.dreams()
+    assert refused.value.details["nextDreamAt"] == format_timestamp(last + HOUR)
+    await marco.dreams(dry_run=True)
+    await marco.dreams(force=True)
+    marco.advance(HOUR)
+    await marco.dreams()
 
 
 async def test_a_failing_agent_backs_off_and_delays_no_other(marco: MemoryAgent) -> None:

@@ -13,7 +13,7 @@ from carrel.actions.accounts import secrets
 from carrel.actions.memory import dreams, memories
 from carrel.actions.memory.memories import NewMemory
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import ClassRuleModel, PolicyModel
+from carrel.actions.policy.policy_models import ClassRuleModel, PolicyModel
 from carrel.core.errors import Conflict, Forbidden, NotFound, WorkspaceConflict
 from carrel.core.identifiers import digest
 from carrel.core.memory.dream_log import DREAMS_PATH, INDEX_PATH
@@ -61,6 +61,34 @@ async def test_a_frequently_recalled_memory_is_promoted_in_one_commit(marco: Mem
     assert promotion
     memory_record = await memories.get(marco.ports, marco.owner, "marco", tea.id)
     assert memory_record.promoted_at == report.dream.started
+
+
+async def test_a_memory_recalled_only_by_function_words_is_no_candidate(
+    marco: MemoryAgent,
+) -> None:
+    for n in range(8):
+        await marco.remember(f"it is what one has to do, number {n}")
+    luis = await marco.remember("Luis cannot eat peanuts")
+    await marco.recall("what is it that Luis has", "who is Luis to you", "is Luis one of us")
+    await marco.recall("what is it to you", "is it", "what has one to do")
+
+    report = await marco.dreams()
+
+    assert [item.memory for item in report.dream.promoted] == [luis.id]
+    assert (report.dream.candidates, report.dream.rejected) == (1, ())
+
+
+async def test_a_memory_that_answers_more_of_its_questions_scores_higher(
+    marco: MemoryAgent,
+) -> None:
+    tea = await marco.remember("Ada drinks green tea from Kyoto")
+    cup = await marco.remember("Ada drinks from a cup")
+    for question in ("green tea from Kyoto", "tea Ada drinks", "Kyoto tea of Ada"):
+        await marco.recall(f"{question} in a cup", limit=2)
+    report = await marco.dreams(dry_run=True)
+    assert [item.memory for item in report.dream.promoted] == [tea.id, cup.id]
+    better, worse = report.dream.promoted
+    assert better.score > worse.score + 0.05
 
 
 async def test_a_second_dream_promotes_nothing_twice(marco: MemoryAgent) -> None:
@@ -136,7 +164,7 @@ async def test_a_templates_memory_file_is_kept_above_the_promoted_lines(marco: M
     await marco.dreams()
     text = await marco.read()
     assert text and text.startswith("# About Marco\n\n## Dreamed ")
-    assert "- Ada likes \\{\\{AGENT_NAME\\}\\} _(score" in text
+    assert "- Ada likes {\\{AGENT_NAME}} _(score" in text
     assert await marco.tenant.source(MEMORY_PATH) == "agent-override"
 
 
@@ -202,6 +230,31 @@ async def test_values_that_became_secrets_are_not_written(marco: MemoryAgent) ->
     texts = [await marco.read(path) for path in (MEMORY_PATH, DREAMS_PATH, INDEX_PATH)]
     assert "hunter2" not in str(texts)
     assert texts[0] and "REDACTED:door" in texts[0]
+
+
+async def test_an_evicted_memory_comes_back_when_it_is_recalled_again(marco: MemoryAgent) -> None:
+    await marco.set(maxChars=500)
+    old = await marco.learn("Ada likes tea " + "x" * 200)
+    await marco.dreams()
+    marco.advance(60_000)
+    new = await marco.learn("Bob likes milk " + "y" * 200)
+
+    report = await marco.dreams()
+
+    assert report.dream.evicted == (old.id,)
+    [eviction] = report.dream.rejected
+    assert (eviction.memory, eviction.reason) == (old.id, RejectionReason.EVICTED)
+    assert (await memories.get(marco.ports, marco.owner, "marco", old.id)).promoted_at is None
+    marco.advance(60_000)
+    [waiting] = (await marco.dreams()).dream.rejected
+    assert (waiting.memory, waiting.reason) == (old.id, RejectionReason.EVICTED)
+    assert "not recalled since" in waiting.why
+    await marco.recall("does Ada like tea", limit=1)
+    again = await marco.dreams()
+    assert [item.memory for item in again.dream.promoted] == [old.id]
+    assert again.dream.evicted == (new.id,)
+    text = await marco.read()
+    assert text and "Ada likes tea" in text and "Bob" not in text
 
 
 async def test_the_oldest_promoted_blocks_are_evicted_and_a_persons_text_never_is(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path as File
@@ -19,6 +20,7 @@ from carrel.actions.files import files
 from carrel.actions.overlay import pin_reviews, stacks
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_change, agent_from_record
+from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, digest
 from carrel.core.store.commit import Commit
 from carrel.core.store.record import Record
@@ -83,7 +85,7 @@ async def test_accept_for_all_takes_few_statements(counted_ports: Ports, size: i
 
     assert [result.changed for result in results] == [True] * size
     transactions = -(-size // BATCH_SIZE)
-    assert CountingConnection.singles <= 30 + 6 * transactions
+    assert CountingConnection.singles <= 30 + 7 * transactions
     assert CountingConnection.batches <= 8 * transactions
     assert [result.agent for result in results] == sorted(result.agent for result in results)
     [entry] = (await audit.list_audit_entries(counted_ports, owner, limit=1)).items
@@ -119,3 +121,61 @@ async def test_an_agent_changed_at_the_same_time_is_decided_again(counted_ports:
     problems = [result for result in results if result.problem]
     assert [result.agent for result in problems] == [first.id]
     assert sum(result.changed for result in results) == 30
+
+
+CHURNING_CLIENTS = 8
+
+
+async def test_other_agents_that_are_created_make_no_accept_fail(anywhere: Ports) -> None:
+    """Each commit expects its own agent's record only."""
+    ports = anywhere
+    _, owner = await create_tenant(ports)
+    await templates.create(ports, owner, "sales", "Sales")
+    first = await agents.create(ports, owner, NewAgent("first", "First", "sales"))
+    await create_copies(ports, owner, first, 399)
+    sales = await stacks.template_stack(ports, owner, "sales")
+    await files.put(ports, sales, RULES, b"be better", owner)
+    done = asyncio.Event()
+
+    async def churn(client: int) -> int:
+        count = 0
+        while not done.is_set() or not count:
+            await agents.create(ports, owner, NewAgent(f"other-{client}-{count}", "Other"))
+            count += 1
+        return count
+
+    clients = [asyncio.create_task(churn(client)) for client in range(CHURNING_CLIENTS)]
+    results = await pin_reviews.accept_for_all(ports, owner, "sales", RULES, digest(b"be better"))
+    done.set()
+    created = await asyncio.gather(*clients)
+
+    assert [result for result in results if result.problem] == []
+    assert (len(results), min(created) > 0) == (400, True)
+
+
+async def test_an_edit_of_a_default_is_accepted_for_all_that_inherit_it(anywhere: Ports) -> None:
+    ports = anywhere
+    _, owner = await create_tenant(ports)
+    for slug in ("sales", "care"):
+        await templates.create(ports, owner, slug, slug)
+    care = await stacks.template_stack(ports, owner, "care")
+    await files.put(ports, care, RULES, b"care first", owner)
+    heirs = [
+        await agents.create(ports, owner, NewAgent(f"heir-{name}", "Heir", template))
+        for name, template in enumerate(("sales", None, "sales"))
+    ]
+    other = await agents.create(ports, owner, NewAgent("other", "Other", "care"))
+    defaults = await stacks.defaults_stack(ports, owner)
+    await files.put(ports, defaults, RULES, b"be better", owner)
+
+    results = await pin_reviews.accept_for_all(ports, owner, None, RULES, digest(b"be better"))
+
+    assert [(r.agent, r.changed, r.problem) for r in results] == [
+        (agent.id, True, None) for agent in sorted(heirs, key=lambda agent: agent.id)
+    ]
+    for agent, text in ((heirs[1], b"be better"), (other, b"care first")):
+        stack = await stacks.agent_stack(ports, owner, agent.id)
+        file = await files.get_file(ports, stack, RULES)
+        assert await files.read_content(ports, file) == text
+    with pytest.raises(ValidationError):
+        await pin_reviews.accept_for_all(ports, owner, None, Path("SOUL.md"), digest(b""))

@@ -13,7 +13,7 @@ from carrel.actions.agents.agents import NewAgent, create
 from carrel.actions.files import files
 from carrel.actions.overlay import default_files, stacks
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import ClassRuleModel, PolicyModel
+from carrel.actions.policy.policy_models import ClassRuleModel, PolicyModel
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path

@@ -15,7 +15,7 @@ from carrel.actions.agents import agents, templates
 from carrel.actions.files import files
 from carrel.actions.overlay import pin_reviews
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import ClassRuleModel, LimitsModel, PolicyModel
+from carrel.actions.policy.policy_models import ClassRuleModel, LimitsModel, PolicyModel
 from carrel.actions.runs import runs, snapshots
 from carrel.core.access import CredentialKind, Role
 from carrel.core.errors import (
@@ -242,6 +242,53 @@ async def test_a_rename_reaches_identity_and_an_inherited_token_creates_no_overr
     assert await tenant.read(IDENTITY) == b"# I\r\n- **Name:** Ada\r\n- **Vibe:** calm"
 
 
+async def test_a_rename_changes_the_identity_that_is_read_not_an_earlier_pin(
+    tenant: OverlayTenant,
+) -> None:
+    ports, owner = tenant.ports, tenant.owner
+    await tenant.write(tenant.sales, IDENTITY, b"- Name: Polo\n")
+    pinning = PolicyModel(classes=(ClassRuleModel("IDENTITY.md", FileClass.PINNED),))
+    await policies.put(ports, owner, pinning, confirm=True)
+    await policies.put(ports, owner, PolicyModel(), "it is only a name")
+    await tenant.write(tenant.sales, IDENTITY, b"- Name: {{AGENT_NAME}}\n- Vibe: new\n")
+    await agents.patch(ports, owner, "marco", {"name": "Ada"})
+    assert await tenant.source(IDENTITY) == "template"
+    assert await tenant.read(IDENTITY) == b"- Name: Ada\n- Vibe: new\n"
+
+
+async def test_a_rename_back_keeps_the_override_until_it_equals_the_template_again(
+    tenant: OverlayTenant,
+) -> None:
+    ports, owner = tenant.ports, tenant.owner
+    await tenant.write(tenant.sales, IDENTITY, b"- Name: Polo\n")
+    await agents.patch(ports, owner, "marco", {"name": "Ada"})
+    assert await tenant.source(IDENTITY) == "agent-override"
+    await tenant.write(tenant.sales, IDENTITY, b"- Name: Zoe\n")
+    await agents.patch(ports, owner, "marco", {"name": "Polo"})
+    assert await tenant.read(IDENTITY) == b"- Name: Polo\n"
+    assert await tenant.source(IDENTITY) == "agent-override"
+    file = await files.get_file(ports, await tenant.agent_stack(), IDENTITY)
+    assert file.available_update is not None
+    await agents.patch(ports, owner, "marco", {"name": "Zoe"})
+    assert (await tenant.read(IDENTITY), await tenant.source(IDENTITY)) == (
+        b"- Name: Zoe\n",
+        "template",
+    )
+
+
+async def test_a_rename_overrides_no_pinned_identity_that_awaits_its_first_review(
+    tenant: OverlayTenant,
+) -> None:
+    ports, owner = tenant.ports, tenant.owner
+    await files.delete(ports, tenant.defaults, IDENTITY, owner)
+    pinning = PolicyModel(classes=(ClassRuleModel("IDENTITY.md", FileClass.PINNED),))
+    await policies.put(ports, owner, pinning)
+    await tenant.write(tenant.sales, IDENTITY, b"- Name: Polo\n")
+    await agents.patch(ports, owner, "marco", {"name": "Ada"})
+    with pytest.raises(NotFound):
+        await tenant.read(IDENTITY)
+
+
 async def test_pinning_a_file_holds_it_for_every_agent_and_loosening_needs_a_reason(
     tenant: OverlayTenant,
 ) -> None:
@@ -249,7 +296,7 @@ async def test_pinning_a_file_holds_it_for_every_agent_and_loosening_needs_a_rea
     pinning = PolicyModel(classes=(ClassRuleModel("SOUL.md", FileClass.PINNED),))
     await tenant.create_agent("polo", "Polo")
     await tenant.write(await tenant.agent_stack("polo"), SOUL, b"polo's own")
-    await policies.put(ports, owner, pinning)
+    await policies.put(ports, owner, pinning, confirm=True)
     await tenant.write(tenant.sales, SOUL, b"changed")
     assert await tenant.read(SOUL) == b"{{AGENT_NAME}} is brisk"
     assert await tenant.read(SOUL, "polo") == b"polo's own"
@@ -302,9 +349,8 @@ async def test_a_pinned_identity_is_renamed_by_an_override_that_can_be_reverted(
 ) -> None:
     ports, owner = tenant.ports, tenant.owner
     await tenant.write(tenant.sales, IDENTITY, b"- **Name:** {{AGENT_NAME}}\n- **Vibe:** calm\n")
-    await policies.put(
-        ports, owner, PolicyModel(classes=(ClassRuleModel("IDENTITY.md", FileClass.PINNED),))
-    )
+    pinning = PolicyModel(classes=(ClassRuleModel("IDENTITY.md", FileClass.PINNED),))
+    await policies.put(ports, owner, pinning, confirm=True)
     await tenant.create_agent("polo", "Polo")
     for name in ("marco", "polo"):
         await agents.patch(ports, owner, name, {"name": "Ada"})

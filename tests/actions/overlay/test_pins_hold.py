@@ -19,7 +19,7 @@ from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.overlay import pin_reviews, stacks
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import ClassRuleModel, PolicyModel
+from carrel.actions.policy.policy_models import ClassRuleModel, PolicyModel
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound, Refusal
 from carrel.core.identifiers import Path, digest

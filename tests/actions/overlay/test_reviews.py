@@ -13,7 +13,7 @@ from carrel.actions.agents import agents, templates
 from carrel.actions.files import files, history
 from carrel.actions.overlay import pin_reviews
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import ClassRuleModel, LimitsModel, PolicyModel
+from carrel.actions.policy.policy_models import ClassRuleModel, LimitsModel, PolicyModel
 from carrel.core.access import Actor, CredentialKind
 from carrel.core.agents.agent import agent_from_record
 from carrel.core.errors import Forbidden, NotFound, ValidationError
@@ -85,7 +85,7 @@ async def test_the_audit_has_every_review_and_override(tenant: OverlayTenant) ->
         "put GUARDRAILS.md",
         "delete GUARDRAILS.md",
         f"accept GUARDRAILS.md, from {good} to {better}",
-        f"roll GUARDRAILS.md back to its version 2, from {better} to {good}",
+        f"roll GUARDRAILS.md back to its version 3, from {better} to {good}",
         f"accept GUARDRAILS.md, from {good} to {better}, for all",
     ]
     assert {entry.subjects for entry in entries} == {(f"agent/{tenant.agent.id}",)}
@@ -180,15 +180,15 @@ async def test_the_initial_pin_of_an_agent_has_a_version_and_a_history(
 ) -> None:
     ports, own = tenant.ports, await tenant.agent_stack()
     file, content = await files.read_version(ports, own, RULES, 1)
-    assert (content, file.head.version) == (b"be good", 1)
+    assert (content, file.version) == (b"be good", 1)
     [line] = (await history.list_versions(ports, own, RULES)).items
-    assert line.head.entry
+    assert line.row.head.entry
     await tenant.write(tenant.sales, RULES, b"be better")
     await pin_reviews.accept(ports, tenant.owner, "marco", RULES, digest(b"be better"))
-    assert (await files.read_version(ports, own, RULES, 1))[1] == b"be better"
+    assert (await files.read_version(ports, own, RULES, 2))[1] == b"be better"
     await pin_reviews.roll_back(ports, tenant.owner, "marco", RULES)
     newest = (await history.list_versions(ports, own, RULES)).items[0]
-    assert newest.reason.startswith("roll GUARDRAILS.md back to its initial pin, from")
+    assert newest.row.reason.startswith("roll GUARDRAILS.md back to its initial pin, from")
 
 
 async def test_deleting_a_person_clears_owner_and_human_pair(tenant: OverlayTenant) -> None:

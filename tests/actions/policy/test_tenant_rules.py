@@ -13,7 +13,7 @@ from tests.support.tenants import create_tenant
 from carrel.actions.accounts import secrets
 from carrel.actions.files import files
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import LimitsModel, PolicyModel
+from carrel.actions.policy.policy_models import LimitsModel, PolicyModel
 from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
 from carrel.adapters.sqlite import open_store
 from carrel.core.access import Actor

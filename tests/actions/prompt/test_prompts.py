@@ -15,7 +15,7 @@ from carrel.actions.accounts import people, tenants
 from carrel.actions.agents import agents, templates
 from carrel.actions.files import files
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import LimitsModel, PolicyModel
+from carrel.actions.policy.policy_models import LimitsModel, PolicyModel
 from carrel.actions.prompt import prompts
 from carrel.actions.runs import diff, runs, snapshots
 from carrel.actions.runs.runs import RunRequest

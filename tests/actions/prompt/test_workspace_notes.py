@@ -13,7 +13,7 @@ from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.overlay import stacks
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import LimitsModel, PolicyModel
+from carrel.actions.policy.policy_models import LimitsModel, PolicyModel
 from carrel.actions.prompt import lint, prompts
 from carrel.actions.runs import diff, runs, snapshots
 from carrel.actions.runs.runs import RunRequest

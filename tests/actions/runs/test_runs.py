@@ -15,7 +15,7 @@ from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import LimitsModel, PolicyModel
+from carrel.actions.policy.policy_models import LimitsModel, PolicyModel
 from carrel.actions.runs import diff, runs, snapshots
 from carrel.actions.runs.runs import RunRequest
 from carrel.core.access import Actor

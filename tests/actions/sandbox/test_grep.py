@@ -12,6 +12,7 @@ from carrel.actions.sandbox import grep, workspace_files
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.grep import GrepOutput, GrepQuery
 from carrel.ports import Ports
+from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +35,9 @@ async def test_batches_and_threads_do_not_change_the_output(
     assert b"f03" in expected
     monkeypatch.setattr(grep, "BATCH_BYTES", 1500)
     assert await grep.search(fixture.workspace_files(), query, 10**6) == expected
-    monkeypatch.setattr(grep, "INLINE_BYTES", 0)
+    monkeypatch.setattr(grep, "THREAD_THRESHOLD_BYTES", 0)
+    assert await grep.search(fixture.workspace_files(), query, 10**6) == expected
+    monkeypatch.setattr(grep, "LARGE_FILE_BYTES", 0)
     assert await grep.search(fixture.workspace_files(), query, 10**6) == expected
 
 
@@ -45,9 +48,9 @@ async def test_search_stops_after_the_batch_that_fills_the_output(
     batches: list[int] = []
     search_texts = grep._search_texts
 
-    async def count_batches(*args: object) -> object:
+    async def count_batches(*args: object) -> None:
         batches.append(1)
-        return await search_texts(*args)  # type: ignore[arg-type]
+        await search_texts(*args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(grep, "_search_texts", count_batches)
     output = await grep.search(
@@ -68,9 +71,9 @@ async def test_more_than_256_kib_are_searched_outside_the_event_loop(
 
     monkeypatch.setattr("asyncio.to_thread", count_threads)
     await grep.search(fixture.workspace_files(), GrepQuery("line"), 100)
-    assert grep._matches not in threads
+    assert grep._feed_all not in threads
     await workspace_files.write(
-        fixture.workspace_files(), Path("large"), b"x" * (grep.INLINE_BYTES + 1)
+        fixture.workspace_files(), Path("large"), b"x" * (THREAD_THRESHOLD_BYTES + 1)
     )
     await grep.search(fixture.workspace_files(), GrepQuery("line"), 100)
-    assert threads.count(grep._matches) == 1
+    assert threads.count(grep._feed_all) == 1

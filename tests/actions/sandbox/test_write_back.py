@@ -268,6 +268,15 @@ async def test_a_secret_added_during_the_write_back_is_redacted(fixture: ToolTen
     assert (await fixture.files())["a"] == b"say [REDACTED:door]"
 
 
+async def test_redaction_never_grows_a_file_past_its_limit(fixture: ToolTenant) -> None:
+    await secrets.put(fixture.ports, fixture.owner, "a-rather-long-name", "12345678")
+    await set_limits(fixture, max_file_bytes=100)
+    start = await write_back.load_inputs(fixture.workspace_files())
+    with pytest.raises(WorkspaceTooLarge):
+        await commit_back(fixture, start, changes(a="12345678" * 12))
+    assert (await fixture.files())["a"] == b"a"
+
+
 async def test_concurrent_write_backs_of_one_call_commit_once(fixture: ToolTenant) -> None:
     start = await write_back.load_inputs(fixture.workspace_files())
     await asyncio.gather(

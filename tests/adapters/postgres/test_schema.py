@@ -1,6 +1,6 @@
 """PostgreSQL migrations: the schema they produce, upgrades, and refused databases.
 
-There is one real migration so far, so upgrades are tested with a second one that exists only here.
+Upgrades are tested with a last migration that exists only here.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
 from carrel.adapters.postgres import PostgresSchemaMismatch, database, open_store, prepare
 from carrel.adapters.postgres.database import MIGRATIONS
 from carrel.core.maintenance.tables import DERIVED_TABLES, TABLES
+from carrel.core.search.bm25 import TermCount
+from carrel.core.store.record import RecordType
 
 pytestmark = pytest.mark.anyio
 
@@ -36,7 +38,7 @@ CREATE OR REPLACE FUNCTION acquire_global_lock() RETURNS void LANGUAGE sql AS $$
     SELECT pg_advisory_xact_lock(0);
 $$;
 """
-BOTH = {**MIGRATIONS, "0002_later.sql": LATER}
+BOTH = {**MIGRATIONS, "9999_later.sql": LATER}
 SHAPE = {
     "columns": """
         SELECT c.relname, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
@@ -152,6 +154,24 @@ async def test_an_upgrade_keeps_what_the_database_holds(
         assert head.version == view["trees"][0].version(SOUL) + 1
 
 
+async def test_an_upgrade_rebuilds_the_full_text_indexes(postgres_url: str, tmp_path: File) -> None:
+    objects = DirectoryBlobStore(tmp_path)
+    async with open_store(postgres_url, objects=objects) as store:
+        await fill(OpenedStore(store, objects))
+        view = await read_view(OpenedStore(store, objects))
+    await execute(
+        postgres_url,
+        "DELETE FROM migration WHERE name = '0002_search_terms.sql'",
+        "INSERT INTO search_term VALUES ('acme', 'memory', 'agent:marco', 'old', 'm')",
+    )
+
+    async with open_store(postgres_url, objects=objects) as store:
+        assert await read_view(OpenedStore(store, objects)) == view
+        collection = ("acme", RecordType.MEMORY, "agent:marco")
+        counted = await store.records.count_terms(*collection, ["old"])
+        assert counted.counts["old"] == TermCount(0, 0)
+
+
 @pytest.mark.parametrize("exists", [False, True], ids=["new database", "older database"])
 async def test_of_concurrent_starts_one_migrates_and_the_others_wait(
     empty_postgres_url: str, monkeypatch: pytest.MonkeyPatch, exists: bool
@@ -173,7 +193,7 @@ async def test_a_database_of_a_later_version_is_refused(postgres_url: str) -> No
         await prepare(postgres_url)
 
     with pytest.raises(
-        PostgresSchemaMismatch, match=r"unknown migration 0002_later\.sql; use a newer version"
+        PostgresSchemaMismatch, match=r"unknown migration 9999_later\.sql; use a newer version"
     ):
         async with open_store(postgres_url):
             pass

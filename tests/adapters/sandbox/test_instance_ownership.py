@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path as File
 
@@ -15,9 +15,7 @@ from tests.support.server_process import carrel, serving
 
 from carrel.adapters.sandbox.local import LocalSandbox
 from carrel.adapters.sandbox.local.persistent import INSTANCE_IN_USE, NEEDS_SINGLE_WORKER
-from carrel.adapters.sandbox.local.self_test import SandboxSettings
-from carrel.core.identifiers import Digest
-from carrel.core.store.blob import Blob
+from carrel.adapters.sandbox.local.self_test import ProbeContents, SandboxSettings
 from carrel.ports.sandbox import BackgroundJob, CommandSpec, ResourceLimits, SandboxUnavailable
 
 pytestmark = pytest.mark.anyio
@@ -29,12 +27,10 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-async def nothing(blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
-    return {}
-
-
 async def output_of(sandbox: LocalSandbox, command: str) -> bytes:
-    async with sandbox.run(CommandSpec("call", command, {}, instance_key="one"), nothing) as ran:
+    async with sandbox.run(
+        CommandSpec("call", command, {}, instance_key="one"), ProbeContents()
+    ) as ran:
         return ran.stdout
 
 
@@ -78,7 +74,7 @@ async def test_command_during_the_end_of_an_instance_gets_a_new_one(tmp_path: Fi
             assert await output_of(sandbox, "echo one; kill -9 -1") == b"one\n"
             if n % 2:
                 job = CommandSpec(f"job{n}", "true", {}, instance_key="one")
-                await sandbox.start(job, nothing)
+                await sandbox.start(job, ProbeContents())
     finally:
         await sandbox.close()
 
@@ -132,14 +128,13 @@ KEEPER_PROGRAM = """
 import asyncio, sys
 from pathlib import Path as File
 from carrel.adapters.sandbox.local import LocalSandbox
+from carrel.adapters.sandbox.local.self_test import ProbeContents
 from carrel.ports.sandbox import CommandSpec
 
 async def main():
     sandbox = LocalSandbox(File(sys.argv[1]))
-    async def fetch(blobs):
-        return {}
     spec = CommandSpec("job", "echo begun; sleep 10931", {}, instance_key="one")
-    await sandbox.start(spec, fetch)
+    await sandbox.start(spec, ProbeContents())
     print("started", flush=True)
     await asyncio.sleep(1000)
 

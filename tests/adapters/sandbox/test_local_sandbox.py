@@ -8,7 +8,7 @@ import errno
 import os
 import signal
 import struct
-from collections.abc import Collection, Mapping
+import sys
 from contextlib import suppress
 from pathlib import Path as File
 
@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.escape_harness import processes_marked
+from tests.support.local_providers import UID
 from tests.support.wait import wait_until
 
 from carrel.adapters.sandbox.local import LocalSandbox, bwrap_arguments, cgroups
@@ -35,10 +36,11 @@ from carrel.adapters.sandbox.local.seccomp import (
 from carrel.adapters.sandbox.local.self_test import (
     LANDLOCK_NEEDS_ROOT,
     NO_NETWORK_NAMESPACE,
+    ProbeContents,
     SandboxSettings,
     detect_isolation,
 )
-from carrel.core.identifiers import Digest, Path, digest
+from carrel.core.identifiers import Path, digest
 from carrel.core.store.blob import Blob
 from carrel.ports.sandbox import (
     CommandSpec,
@@ -59,13 +61,9 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-async def nothing(blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
-    return {}
-
-
 async def output_of(sandbox: LocalSandbox, command: str) -> str:
     try:
-        async with sandbox.run(CommandSpec("one", command, None), nothing) as ran:
+        async with sandbox.run(CommandSpec("one", command, None), ProbeContents()) as ran:
             return (ran.stdout + ran.stderr).decode()
     finally:
         await sandbox.close()
@@ -221,7 +219,7 @@ async def test_requested_memory_limit_is_enforced_by_the_kernel_or_refused(
         assert reason == (None if grouped else MEMORY_LIMIT_NOT_ENFORCED)
     if not grouped:
         with pytest.raises(SandboxUnavailable, match="memoryLimit cannot be enforced: "):
-            async with sandbox.run(insisting, nothing):
+            async with sandbox.run(insisting, ProbeContents()):
                 raise AssertionError("it ran")
     await sandbox.close()
 
@@ -292,6 +290,84 @@ async def test_killing_a_child_kills_the_process_it_has_just_started() -> None:
     assert await asyncio.to_thread(os.read, child.out, 5) == b"made\n"
     await child.end()
     await wait_until(lambda: not processes_marked(mark), "the kernel has ended the process")
+
+
+FORK_40 = "import os, time\nfor n in range(40): os.fork() or (time.sleep(60), os._exit(0))"
+DYING_SERVER = """
+import asyncio, sys
+from carrel.adapters.sandbox.local.child_process import ChildProcess
+
+async def main():
+    child = ChildProcess()
+    await child.prepare(eval(sys.argv[1]))
+    await child.go()
+    print("going", flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.anyio
+async def test_nothing_outlives_a_killed_server() -> None:
+    """Bubblewrap's child is bound to its parent late, and may be an orphan before that."""
+    mark = os.urandom(8).hex()
+    plan = {
+        "cgroups": [], "enter": 0, "stage": "", "bind": "", "landlock": None, "seccomp": b"",
+        "drop": False, "limits": {}, "keep": [], "directory": "/", "program": "/bin/bash",
+        "argv": ["bash", "-c", f"(setsid bash -c 'exec -a {mark} sleep 600' &); exec sleep 600"],
+        "env": {"PATH": os.environ["PATH"]},
+    }  # fmt: skip
+    server = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", DYING_SERVER, repr(plan), stdout=asyncio.subprocess.PIPE
+    )
+    assert server.stdout
+    assert await server.stdout.readline() == b"going\n"
+    await wait_until(lambda: bool(processes_marked(mark)), "the process runs")
+    server.kill()
+    await server.wait()
+    await wait_until(lambda: not processes_marked(mark), "the process was killed")
+
+
+@pytest.mark.anyio
+async def test_without_control_groups_each_command_has_its_own_process_limit(
+    tmp_path: File,
+) -> None:
+    settings = SandboxSettings("bubblewrap", UID, cgroups=False)
+    sandbox, mark = LocalSandbox(tmp_path / "sandboxes", settings), os.urandom(8).hex()
+    limits = ResourceLimits(processes=24)
+
+    async def run(command: str) -> bytes:
+        spec = CommandSpec(command, command, None, limits)
+        async with sandbox.run(spec, ProbeContents()) as ran:
+            return ran.stdout + ran.stderr
+
+    fork = "for n in $(seq 18); do (exec -a {} sleep {}) & done; "
+    await sandbox.ready()
+    first = asyncio.create_task(run(fork.format(f"{mark[:4]}''{mark[4:]}", 600) + "wait"))
+    try:
+        await wait_until(lambda: len(processes_marked(mark)) == 18, "18 processes run")
+        assert await run(fork.format("other", 0) + "wait; echo ok") == b"ok\n"
+        assert b"BlockingIOError" in await run(f'python3 -c "{FORK_40}"')
+    finally:
+        first.cancel()
+        await asyncio.wait([first])
+        await sandbox.close()
+
+
+@pytest.mark.anyio
+async def test_without_control_groups_files_in_memory_count_as_memory(tmp_path: File) -> None:
+    settings = SandboxSettings("bubblewrap", UID, cgroups=False)
+    sandbox = LocalSandbox(tmp_path / "sandboxes", settings)
+    limits = ResourceLimits(memory_mb=64)
+    try:
+        for place in ("/dev/shm/x", "/tmp/x", "x"):
+            command = f"head -c 100M /dev/zero > {place}; sleep 25"
+            spec = CommandSpec(f"fill {place}", command, {}, limits)
+            async with sandbox.run(spec, ProbeContents()) as ran:
+                assert ran.notes == ("killed: memory limit exceeded (64 MB)",)
+    finally:
+        await sandbox.close()
 
 
 @pytest.mark.anyio

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path as File
 
 import pytest
+from anyio import run_process
 from tests.support.local_providers import LOCAL, CommandRunner
 
+from carrel.adapters.sandbox.local import LocalSandbox, bwrap_arguments
 from carrel.core.identifiers import Path
 from carrel.ports.sandbox import FileKind, ResourceLimits, SandboxUnavailable
 
@@ -86,3 +89,53 @@ async def test_network_is_refused_unless_the_operator_allows_it(commands: Comman
     with pytest.raises(SandboxUnavailable, match="CARREL_SANDBOX_NETWORK"):
         async with commands.run("true", ResourceLimits(network=True)):
             raise AssertionError("it ran")
+
+
+async def test_a_writer_ends_when_its_reader_has_ended(commands: CommandRunner) -> None:
+    assert await commands.output_of('yes | head -1; echo "${PIPESTATUS[0]}"') == "y\n141\n"
+
+
+async def test_git_works(commands: CommandRunner) -> None:
+    identity = "git -c user.name=a -c user.email=a@example.org"
+    commit = f"git init -q -b main . && {identity} commit -q --allow-empty -m first"
+    assert await commands.output_of(f"{commit} && git log --format=%s") == "first\n"
+
+
+async def test_a_very_deep_directory_is_removed_again(
+    commands: CommandRunner, tmp_path: File
+) -> None:
+    dig = "import os\nfor n in range(3000): os.mkdir('d'); os.chdir('d')"
+    for place in (".", '"$TMPDIR"'):
+        await commands.output_of(f'cd {place}; python3 -c "{dig}"')
+    assert isinstance(commands.sandbox, LocalSandbox)
+    await commands.sandbox.close()
+    deep = [place for place, directories, _ in os.walk(tmp_path) if "d" in directories]
+    for place in deep:  # pytest cannot remove it, which would end the whole run
+        await run_process(["rm", "-rf", f"{place}/d"])
+    assert deep == []
+
+
+async def test_runtimes_may_reserve_more_memory_than_they_use(commands: CommandRunner) -> None:
+    reserve = "mmap.mmap(-1, 2**33, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, mmap.PROT_READ)"
+    program = (
+        f"import mmap, threading; held = {reserve}; done = threading.Event()\n"
+        "pool = [threading.Thread(target=done.wait) for _ in range(100)]\n"
+        "[thread.start() for thread in pool]; done.set(); print(len(pool))"
+    )
+    assert await commands.output_of(f"python3 -c '{program}'") == "100\n"
+
+
+def _file_below(directory: str) -> str:
+    files = (f"{place}/{name}" for place, _, names in os.walk(directory) for name in names)
+    return next(path for path in files if not os.path.islink(path))
+
+
+async def test_configuration_of_package_managers_is_hidden(
+    commands: CommandRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert {"/usr/etc", "/usr/local/etc"} == set(bwrap_arguments.HIDDEN_DIRECTORIES)
+    file = shlex.quote(_file_below("/usr/share"))
+    read = f"cat {file} >/dev/null 2>&1; echo $?; test -e /usr/bin/env; echo $?"
+    assert await commands.output_of(read) == "0\n0\n"
+    monkeypatch.setattr(bwrap_arguments, "HIDDEN_DIRECTORIES", ("/usr/share",))
+    assert await commands.output_of(read) == "1\n0\n"

@@ -56,14 +56,14 @@ class Instance:
 
     async def run(self, command: str, **more: object) -> tuple[str, dict[str, bytes | None]]:
         order = self.order(command, **more)
-        async with self.sandbox.run(order, self.cupboard.fetch) as ran:
+        async with self.sandbox.run(order, self.cupboard) as ran:
             changes: dict[str, bytes | None] = {path.text: None for path in ran.deleted}
             changes |= {path.text: await ran.content(path) for path in ran.changed}
             return (ran.stdout + ran.stderr).decode(), changes
 
     async def start(self, command: str, **more: object) -> str:
         order = self.order(command, **more)
-        await self.sandbox.start(order, self.cupboard.fetch)
+        await self.sandbox.start(order, self.cupboard)
         return order.id
 
     async def ended(self, id: str) -> None:
@@ -123,7 +123,7 @@ async def test_memory_limit_counts_all_processes_of_an_instance(watched_instance
     jobs = [await watched_instance.start(ALLOCATE_MEMORY, limits=bounds) for _ in range(2)]
     assert (await watched_instance.run("echo both", limits=bounds))[0] == "both\n"
     order = watched_instance.order(ALLOCATE_MEMORY, limits=bounds)
-    async with watched_instance.sandbox.run(order, watched_instance.cupboard.fetch) as ran:
+    async with watched_instance.sandbox.run(order, watched_instance.cupboard) as ran:
         assert ran.exit_code == 137
         assert ran.notes == ("killed: memory limit exceeded (400 MB)",)
     for id in jobs:
@@ -218,22 +218,24 @@ async def test_isolation_and_limits_are_the_same_in_an_instance(instance: Instan
     )
     assert "uid=0" not in output
     order = instance.order("echo begun; sleep 1000", limits=ResourceLimits(seconds=2))
-    async with instance.sandbox.run(order, instance.cupboard.fetch) as ran:
+    async with instance.sandbox.run(order, instance.cupboard) as ran:
         assert (ran.timed_out, ran.exit_code, ran.stdout) == (True, None, b"begun\n")
     assert (await instance.run("pgrep -c sleep"))[0] == "1\n"
 
 
-async def test_job_continues_and_reports_its_end(instance: Instance) -> None:
+async def test_job_continues_without_a_limit_of_time_and_reports_its_end(
+    instance: Instance,
+) -> None:
     id = await instance.start(
-        "echo working; while [ ! -e go ]; do sleep 0.05; done; echo done; exit 3"
+        "ulimit -t; while [ ! -e go ]; do sleep 0.05; done; echo done; exit 3"
     )
     running = await instance.sandbox.get_job(HERE, id)
     assert running is not None and running.exit_code is None
-    await instance.run("touch go")
+    assert (await instance.run("touch go; ulimit -t"))[0].strip().isdigit()
     await wait_until(lambda: not instance.sandbox._instances[HERE].jobs, "no job runs")
     job = await instance.sandbox.get_job(HERE, id)
     assert job is not None
-    assert (job.exit_code, job.log) == (3, b"working\ndone\n")
+    assert (job.exit_code, job.log) == (3, b"unlimited\ndone\n")
     assert await instance.sandbox.get_job(HERE, "never") is None
     assert await instance.sandbox.get_job("elsewhere", id) is None
 
@@ -313,7 +315,7 @@ async def test_instance_is_not_reused_with_other_settings(
 async def test_unacknowledged_changes_are_reported_again(instance: Instance) -> None:
     order = instance.order("echo 1 > a; echo 2 > b")
     with pytest.raises(LookupError):
-        async with instance.sandbox.run(order, instance.cupboard.fetch) as ran:
+        async with instance.sandbox.run(order, instance.cupboard) as ran:
             await ran.content(Path("a"))
             raise LookupError
     assert (await instance.run("true"))[1] == {"a": b"1\n", "b": b"2\n"}

@@ -18,6 +18,7 @@ from tests.support.empty_stores import OpenedStore, check_findings
 
 from carrel.adapters.sqlite import SqliteStore, open_store, writer
 from carrel.core.identifiers import Path
+from carrel.core.outages import StorageFull
 from carrel.core.store.entry import Head
 
 pytestmark = pytest.mark.anyio
@@ -152,7 +153,7 @@ async def test_full_file_fails_only_commits_that_need_space(store: SqliteStore, 
     )
     db.execute("PRAGMA max_page_count = 1000000")
 
-    assert isinstance(failed, sqlite3.OperationalError)
+    assert isinstance(failed, StorageFull)
     assert [head.revision for head in heads if isinstance(head, Head)] == [2, 3, 4]
     assert (await put_text(store, "large" * 10_000)).version == 2
     assert await ids(store) == ([1, 2, 3, 4, 5], [1, 2, 3, 4, 5])

@@ -1,6 +1,6 @@
 """SQLite migrations: the schema they produce, and upgrades of existing files.
 
-There is one real migration so far, so upgrades are tested with a second one that exists only here.
+Upgrades are tested with a last migration that exists only here.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ INSERT INTO run_layer SELECT * FROM old_run_layer;
 DROP TABLE old_run_layer;
 CREATE INDEX run_layer_by_scope ON run_layer (scope, revision);
 """
-BOTH = {**MIGRATIONS, "0002_later.sql": LATER}
+BOTH = {**MIGRATIONS, "9999_later.sql": LATER}
 
 
 @pytest.fixture
@@ -79,7 +79,8 @@ def shape(file: File) -> dict[str, str]:
     with closing(sqlite3.connect(file)) as db:
         rows = db.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()
     plain = {name: re.sub(r"--[^\n]*", "", sql) for name, sql in rows if name != "migration"}
-    return {name: re.sub(r"\s+", " ", sql).strip() for name, sql in plain.items()}
+    spaced = {name: re.sub(r"\s+", " ", sql).strip() for name, sql in plain.items()}
+    return {name: re.sub(r" ?([(),]) ?", r"\1", sql) for name, sql in spaced.items()}
 
 
 def test_migrations_produce_the_schema(file: File, tmp_path: File) -> None:
@@ -125,6 +126,22 @@ async def test_an_upgrade_keeps_what_the_file_holds(
         assert await rows_of(upgraded) == rows
         assert await read_view(upgraded) == view
         assert await check_findings(upgraded) == []
+
+
+async def test_an_upgrade_rebuilds_the_full_text_indexes(
+    file: File, objects: DirectoryBlobStore
+) -> None:
+    async with open_store(file, objects=objects) as store:
+        await fill(OpenedStore(store, objects))
+        view = await read_view(OpenedStore(store, objects))
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute("DELETE FROM migration WHERE name = '0002_search_terms.sql'")
+        db.execute("INSERT INTO search_term VALUES ('acme', 'memory', 'agent:marco', 'old', 'm')")
+
+    async with open_store(file, objects=objects) as store:
+        assert await read_view(OpenedStore(store, objects)) == view
+        outdated = store.reader.db.execute("SELECT 1 FROM search_term WHERE term = 'old'")
+        assert outdated.fetchall() == []
 
 
 async def test_an_upgraded_file_continues_versions_events_and_runs(
@@ -196,7 +213,7 @@ def test_a_file_of_a_later_version_is_refused(file: File) -> None:
     before = shape(file)
 
     with pytest.raises(
-        SqliteSchemaMismatch, match=r"unknown migration 0002_later\.sql; use a newer version"
+        SqliteSchemaMismatch, match=r"unknown migration 9999_later\.sql; use a newer version"
     ):
         prepare(file)
     assert shape(file) == before

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
 from carrel.core.agents.identity_fields import EDITABLE_FIELDS, format_value, replace_field
-from carrel.core.agents.identity_name import parse_name
+from carrel.core.agents.persona import parse_persona
 from carrel.core.overlay.placeholders import TOKENS, PlaceholderValues, render, sanitize_value
 
 
@@ -22,9 +23,11 @@ from carrel.core.overlay.placeholders import TOKENS, PlaceholderValues, render, 
         ("  - **Vibe:** a", "  - **Vibe:** new"),
         ("* **vibe:** a", "* **vibe:** new"),
         ("+ **Vibe**: a", "+ **Vibe**: new"),
-        ("1. __VIBE:__ a", "1. __VIBE:__ new"),
-        ("Vibe: a", "Vibe: new"),
-        ("> - **Vibe:** a", "> - **Vibe:** new"),
+        ("-**VIBE: a**", "-**VIBE: new**"),
+        ("Vibe: prose\n- Vibe: a", "Vibe: prose\n- Vibe: new"),
+        ("> - Vibe: a\n\n- **Vibe:** a", "> - Vibe: a\n\n- **Vibe:** new"),
+        ("---\nvibe: a\n---\n- Vibe: a", "---\nvibe: a\n---\n- Vibe: new"),
+        ("<!--\n- Vibe: a\n-->\n- Vibe: a", "<!--\n- Vibe: a\n-->\n- Vibe: new"),
         ("\ufeff- **Vibe:** a", "\ufeff- **Vibe:** new"),
         ("- **Vibe:** old <!-- note -->", "- **Vibe:** new <!-- note -->"),
         ("- **Vibe:** {{AGENT_NAME}}ish", "- **Vibe:** new"),
@@ -36,7 +39,16 @@ def test_the_first_line_of_the_field_outside_code_is_rewritten(before: str, afte
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"# Me\n", b"```\n- **Vibe:** a\n```", b"- **Vibes:** a", b"Vibe", b"\xffVibe: a"]
+    "text",
+    [
+        b"",
+        b"# Me\n",
+        b"```\n- **Vibe:** a\n```",
+        b"- **Vibes:** a",
+        b"Vibe",
+        b"Vibe: a",
+        b"\xff- Vibe: a",
+    ],
 )
 def test_replace_field_without_such_a_line_returns_none(text: bytes) -> None:
     assert replace_field(text, "vibe", "new") is None
@@ -58,7 +70,8 @@ def test_a_value_that_only_resembles_an_emoji_is_sanitized(value: str) -> None:
 lines = st.sampled_from(
     [
         *("# Me", "- **Name:** {{AGENT_NAME}}", "- **Vibe:** old", "* **Vibe**: x <!-- y -->"),
-        *("- **Emoji:**", "```", "~~~", "prose", "", "> Creature: z", "Avatar: a.png"),
+        *("- **Emoji:**", "```", "~~~", "prose", "", "> Creature: z", "- Avatar: a.png", "<!--"),
+        *("---", "-->", "- **Vibe: x**"),
     ]
 )
 texts = st.lists(lines, max_size=9).flatmap(
@@ -97,7 +110,9 @@ def test_replacing_a_field_changes_one_line_and_never_the_name(
     after = replace_field(before, field, value)
     if after is None:
         return
-    assert parse_name(after) == parse_name(before)
+    read = asdict(parse_persona(after.decode()))
+    assert read[field] == asdict(parse_persona(f"- {field}: {format_value(value)}"))[field]
+    assert read | {field: None} == asdict(parse_persona(text)) | {field: None}
     old_lines, new_lines = _lines(text), _lines(after.decode())
     assert len(old_lines) == len(new_lines)
     assert sum(old != new for old, new in zip(old_lines, new_lines, strict=True)) <= 1

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from carrel.core.agents.identity_name import parse_name, rename_identity, uses_agent_name
+from carrel.core.agents.identity_name import rename_identity, uses_agent_name
+from carrel.core.agents.persona import field_values, parse_persona
 from carrel.core.overlay.placeholders import sanitize_value
 
 NEW = "Marco"
@@ -25,14 +26,32 @@ NEW = "Marco"
         ("* **Name:** A", "* **Name:** Marco"),
         ("+ **Name**: A", "+ **Name**: Marco"),
         ("**Name:** A", "**Name:** Marco"),
+        ("**Name: A**", "**Name: Marco**"),
+        ("- **Name: A**", "- **Name: Marco**"),
+        ("* *Name: A* <!-- x -->", "* *Name: Marco* <!-- x -->"),
+        ("-**Name:** A", "-**Name:** Marco"),
+        ("- ***Name:*** A", "- ***Name:*** Marco"),
+        ("      - Name: A", "      - Name: Marco"),
         ("- **name:** A", "- **name:** Marco"),
-        ("Name: A", "Name: Marco"),
-        ("> - **Name:** A", "> - **Name:** Marco"),
+        ("- **Name:** _(pick one)_\n", "- **Name:** Marco\n"),
+        ("Name: A", "- **Name:** Marco\n\nName: A"),
+        ("1. Name: A", "- **Name:** Marco\n1. Name: A"),
+        ("> - **Name:** A", "- **Name:** Marco\n> - **Name:** A"),
+        ("> Name: A\n\n- Name: B", "> Name: A\n\n- Name: Marco"),
+        ("Name: is prose\n\n- Name: B", "Name: is prose\n\n- Name: Marco"),
+        ("---\nname: A\n- name: A\n---\n- Name: B", "---\nname: A\n- name: A\n---\n- Name: Marco"),
+        ("---\n# A\nname: A\n---\nx", "---\n# A\nname: A\n---\n- **Name:** Marco\n\nx"),
+        ("\ufeff\n---\nname: A\n...\n", "\ufeff\n---\nname: A\n...\n- **Name:** Marco\n"),
+        ("---\n- Name: B", "---\n- Name: Marco"),
+        ("<!--\n- Name: A\n-->\n- Name: B", "<!--\n- Name: A\n-->\n- Name: Marco"),
+        ("<!-- - Name: A -->\n- Name: B", "<!-- - Name: A -->\n- Name: Marco"),
+        ("```\n<!--\n```\n- Name: B", "```\n<!--\n```\n- Name: Marco"),
+        ("<!--\n```\n-->\n- Name: B", "<!--\n```\n-->\n- Name: Marco"),
         ("\ufeff- **Name:** A", "\ufeff- **Name:** Marco"),
         ("- **Name:** Old <!-- note -->", "- **Name:** Marco <!-- note -->"),
         ("- **Name:** {{AGENT_NAME}}", "- **Name:** Marco"),
         ("```\n- **Name:** A\n```\n- **Name:** B", "```\n- **Name:** A\n```\n- **Name:** Marco"),
-        ("~~~\n```\n- **Name:** A\n~~~\nName: B", "~~~\n```\n- **Name:** A\n~~~\nName: Marco"),
+        ("~~~\n```\n- **Name:** A\n~~~\n* Name: B", "~~~\n```\n- **Name:** A\n~~~\n* Name: Marco"),
         ("# Me\nprose", "# Me\n- **Name:** Marco\n\nprose"),
         ("# Me", "# Me\n- **Name:** Marco"),
         ("# Me\r\nprose\r\n", "# Me\r\n- **Name:** Marco\r\n\r\nprose\r\n"),
@@ -40,11 +59,11 @@ NEW = "Marco"
         ("", "- **Name:** Marco\n"),
         ("My name: is nobody's", "- **Name:** Marco\n\nMy name: is nobody's"),
         ("Me\n==\nx", "Me\n==\n- **Name:** Marco\n\nx"),
-        ("- ```\n  Name: A\n  ```\nName: B", "- ```\n  Name: A\n  ```\nName: Marco"),
-        ("> ```\n> x\n\nName: B", "> ```\n> x\n\nName: Marco"),
-        ("Name: A <!-- x --> B <!-- y -->", "Name: Marco <!-- y -->"),
-        ("Name: A\u2028more", "Name: Marco\u2028more"),
-        ("Name: A  \nmore", "Name: Marco  \nmore"),
+        ("- ```\n  - Name: A\n  ```\n- Name: B", "- ```\n  - Name: A\n  ```\n- Name: Marco"),
+        ("> ```\n> x\n\n- Name: B", "> ```\n> x\n\n- Name: Marco"),
+        ("- Name: A <!-- x --> B <!-- y -->", "- Name: Marco <!-- y -->"),
+        ("- Name: A\u2028more", "- Name: Marco\u2028more"),
+        ("- Name: A  \nmore", "- Name: Marco  \nmore"),
     ],
 )
 def test_the_first_name_line_outside_code_is_rewritten_or_inserted(before: str, after: str) -> None:
@@ -65,7 +84,11 @@ def test_a_name_is_never_a_token_or_markdown_or_a_second_line(name: str) -> None
 
 names = st.text(min_size=1, max_size=40)
 lines = st.sampled_from(
-    ["# Me", "- **Name:** Old", "* **Name**: x <!-- y -->", "```", "~~~", "prose", "", "> Name: z"]
+    [
+        *("# Me", "- **Name:** Old", "* **Name**: x <!-- y -->", "```", "~~~", "prose", ""),
+        *("> Name: z", "Name: z", "- **Name: Old**", "- Name: (pick)", "-Name:", "---", "- ---"),
+        *("<!--", "-->", "<!-- - Name: x -->", "name: old", "   - ***Name:*** Old", "==="),
+    ]
 )
 texts = st.lists(lines, max_size=8).flatmap(
     lambda parts: st.sampled_from(["\n", "\r\n", "\r"]).map(lambda line_end: line_end.join(parts))
@@ -74,15 +97,20 @@ texts = st.lists(lines, max_size=8).flatmap(
 
 @given(text=texts, name=names)
 @example(text="```\n- **Name:** Old", name="x")
-def test_renaming_changes_or_adds_one_line_and_parses_back(text: str, name: str) -> None:
+@example(text="- **Name: Old**", name="x*")
+def test_renaming_changes_or_adds_one_line_and_the_new_name_is_read(text: str, name: str) -> None:
     before = text.encode()
     after = rename_identity(before, name)
-    assert parse_name(after) == sanitize_value(name).strip()
+    assert (
+        parse_persona(after.decode()).name == parse_persona(f"- Name: {sanitize_value(name)}").name
+    )
     assert rename_identity(after, name) == after
     old_lines, new_lines = before.splitlines(), after.splitlines()
-    if parse_name(before) is None:
+    if len(new_lines) > len(old_lines):
+        inserted = b"- **Name:** " + sanitize_value(name).encode()
+        assert not field_values(text, "name")
         assert [line for line in new_lines if line not in old_lines and line.strip()] in (
-            [b"- **Name:** " + sanitize_value(name).encode()],
+            [inserted],
             [],
         )
     else:
@@ -92,7 +120,7 @@ def test_renaming_changes_or_adds_one_line_and_parses_back(text: str, name: str)
 
 @pytest.mark.parametrize("piece", ["> ", ">", "<!--", "<!-- x -->", "-->", "`", " ", "- ", "*"])
 def test_renaming_a_long_hostile_line_is_idempotent(piece: str) -> None:
-    for text in (piece * 20_000, "Name: " + piece * 20_000, "Name:" + piece * 20_000 + "x"):
+    for text in (piece * 20_000, "- Name: " + piece * 20_000, "-Name:" + piece * 20_000 + "x"):
         once = rename_identity(text.encode(), NEW)
         assert rename_identity(once, NEW) == once
 
@@ -103,9 +131,12 @@ def test_renaming_a_binary_file_changes_nothing() -> None:
 
 def test_uses_agent_name_is_true_only_for_a_token_in_the_name_line() -> None:
     assert uses_agent_name(b"# I\n- **Name:** {{AGENT_NAME}}\n")
+    assert uses_agent_name(b"- Name:\n- Name: {{AGENT_NAME}}\n")
     for text in (
         b"- **Name:** Old",
         b"{{AGENT_NAME}}",
-        b"```\nName: {{AGENT_NAME}}",
+        b"```\n- Name: {{AGENT_NAME}}",
+        b"> - Name: {{AGENT_NAME}}\n- Name: Old",
+        b"---\nname: {{AGENT_NAME}}\n---\n- Name: Old",
     ):
         assert not uses_agent_name(text)

@@ -46,7 +46,7 @@ def test_missing_fields_and_the_avatar_are_omitted_from_the_line() -> None:
         ),
         *("- NAME: Kate", "* Name: Kate", "+ Name: Kate", "* **Name:** Kate", "\t- Name: Kate"),
         *("\ufeff- Name: Kate", "- **Name: Kate**", "- Name: Kate <!-- for now -->"),
-        *("- Name: A\n- Name: Kate", "- Name: Kate\n- Name:", "- Name: Kate\n- Name: (b)"),
+        *("- Name: Kate\n- Name: B", "- Name:\n- Name: Kate", "- Name: (b)\n- Name: Kate"),
         *("- Name: Kate\r\n- Vibe: x\r\n", "- Name: _(pick)_ Kate", "- Name: Kate *(or not)*"),
     ],
 )
@@ -60,6 +60,7 @@ def test_a_name_is_parsed_in_every_list_style(line: str) -> None:
         *("Name: Kate", "1. Name: Kate", "-- Name: Kate", "- [ ] Name: Kate", "- __Name:__ Kate"),
         *("- _Name:_ Kate", "- Name\uff1a Kate", "- Nickname: K", "- : Kate", "- **:** Kate"),
         *("> - Name: Kate", "```\n- Name: Kate\n```", "~~~\n- Name: Kate\n", "- My name: Kate"),
+        *("<!--\n- Name: Kate\n-->", "---\n- Name: Kate\n---", "<!--\n\n- Name: Kate"),
     ],
 )
 def test_a_line_that_is_no_field_is_ignored(line: str) -> None:

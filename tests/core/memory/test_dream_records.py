@@ -43,7 +43,7 @@ def test_a_dream_round_trips_and_is_indexed_while_it_is_proposed() -> None:
 
 
 def test_a_promotion_is_created_once_and_indexed_until_its_demotion() -> None:
-    promoted = PromotedLine("mem_1", "## Dreamed x", TEA.line, 7)
+    promoted = PromotedLine("mem_1", "## Dreamed x", TEA.line, 7, TEA.score)
     change = promotion_change("acme", "agt_1", TEA, promoted)
     assert (change.expected, change.index_keys) == (0, ("agent:agt_1", "standing:agt_1"))
     record = stored_record(change)

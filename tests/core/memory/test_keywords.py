@@ -21,6 +21,8 @@ from carrel.core.memory.keywords import MAX_TAG_BYTES, MAX_TAGS, extract_tags
         ("nightly backups go to S3", ("backups", "s3", "nightly")),
         ("the networking team", ("network", "networking", "team")),
         ("2026-05-01 12345 a of", ()),
+        ("see notes/2026-09-22.md", ("notes/2026-09-22.md",)),
+        ("2026/09/22.md and 7-8.markdown", ()),
         ("snake_case and snake-case", ("snake-case", "snake", "case")),
         ("网关在东京", ("网关", "网关在东京")),
         ("Café CAFÉ café", ("café",)),

@@ -19,6 +19,7 @@ from carrel.core.memory.promoted_lines import (
     build_promotion,
     find_missing,
     remove_lines,
+    replace_line,
     write_promotions,
 )
 from carrel.core.memory.promotion_score import PromotionCandidate, RankedCandidate, RejectionReason
@@ -39,7 +40,13 @@ def ranked(content: str, id: str = "m1", score: float = 0.42) -> RankedCandidate
 
 def promoted_lines(update: MemoryFileUpdate, written_at: int = NOW) -> list[PromotedLine]:
     return [
-        PromotedLine(promotion.memory, block_heading(written_at), promotion.line, written_at)
+        PromotedLine(
+            promotion.memory,
+            block_heading(written_at),
+            promotion.line,
+            written_at,
+            promotion.score,
+        )
         for promotion in update.promoted
     ]
 
@@ -133,6 +140,39 @@ def test_the_oldest_blocks_are_evicted_at_the_size_limit() -> None:
     assert "fact 0" not in text
 
 
+def test_the_weakest_and_oldest_lines_are_evicted_and_stronger_ones_stay() -> None:
+    filler = " " + "x" * 90
+    strong = promoted_lines(write_promotions("", (), [ranked("a" + filler, "a", 0.9)], NOW, LIMITS))
+    weak = promoted_lines(write_promotions("", (), [ranked("b" + filler, "b", 0.4)], NOW, LIMITS))
+    text = f"{strong[0].heading}\n\n{strong[0].line}\n{weak[0].line}\n"
+    soon, late = NOW + MINUTE, NOW + 400 * 86_400_000
+    limits = (20, len(text) + 60)
+
+    after = write_promotions(text, strong + weak, [ranked("c" + filler, "c", 0.5)], soon, limits)
+    assert [line.memory for line in after.evicted] == ["b"]
+    [eviction] = after.rejected
+    assert (eviction.memory, eviction.reason) == ("b", RejectionReason.EVICTED)
+    assert "0.40" in eviction.why
+
+    weaker = write_promotions(text, strong + weak, [ranked("c" + filler, "c", 0.3)], soon, limits)
+    assert [item.reason for item in weaker.rejected] == [RejectionReason.FILE_FULL]
+    assert weaker.text == text
+
+    two = [ranked("c" + filler, "c", 0.3), ranked("d" + filler, "d", 0.2)]
+    later = write_promotions(text, strong + weak, two, late, limits)
+    assert {line.memory for line in later.evicted} == {"a", "b"}, "age counts too"
+
+
+def test_a_line_is_replaced_only_below_its_own_heading() -> None:
+    after = write_promotions("# Mine\r\n", (), [ranked("tea"), ranked("milk", "m2")], NOW, LIMITS)
+    tea, _ = promoted_lines(after)
+    copied = f"{tea.line}\n{after.text}"
+    assert replace_line(copied, tea, "- coffee") == f"{tea.line}\n" + after.text.replace(
+        tea.line, "- coffee"
+    )
+    assert replace_line("other\n", tea, "- coffee") == "other\n"
+
+
 def test_a_file_filled_by_a_person_rejects_promotions_as_full() -> None:
     after = write_promotions("p" * 600, (), [ranked("tea")], NOW, (20, 500))
     assert [rejection.reason for rejection in after.rejected] == [RejectionReason.FILE_FULL]
@@ -223,30 +263,35 @@ hostile = st.sampled_from(
 
 
 @given(st.lists(hostile | st.text(max_size=5), min_size=1, max_size=5).map(" ".join))
-def test_a_promoted_memory_is_one_line_of_text_without_markup(content: str) -> None:
+def test_a_promoted_memory_is_one_list_item_and_no_placeholder(content: str) -> None:
     line = build_promotion(ranked(content)).line
     assert len(re.split("[\r\n\v\f\x85\u2028\u2029]", line)) == 1
     assert not any(f"{{{{{token}}}}}" in line for token in TOKENS)
-    tokens = (
-        MarkdownIt("commonmark")
-        .enable("table")
-        .enable("strikethrough")
-        .parse(f"# T\n\n{line}\n- next\n")
-    )
-    types = [token.type for token in tokens]
-    assert types == MARKDOWN_TYPES
-    inline = tokens[6].children or []
-    assert {token.type for token in inline[:-3]} <= {"text", "text_special"}
-    assert [token.type for token in inline[-3:]] == ["em_open", "text", "em_close"]
+    tokens = MarkdownIt("commonmark").parse(f"# T\n\n{line}\n- next\n\n# T\n")
+    outline = [token.type for token in tokens if token.level < 2 and token.nesting >= 0]
+    assert outline == [
+        *("heading_open", "inline", "bullet_list_open", "list_item_open", "list_item_open"),
+        *("heading_open", "inline"),
+    ]
 
 
-MARKDOWN_TYPES = [
-    token.type
-    for token in MarkdownIt("commonmark")
-    .enable("table")
-    .enable("strikethrough")
-    .parse("# T\n\n- text _(x)_\n- next\n")
-]
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The wiki is https://wiki.example.org/Some_(page)?a=1&b=_x_#top",
+        "Run `git rebase -i HEAD~3 && make -j$(nproc) | tee out.log`",
+        "Put it into src/__init__.py, not into __main__.py",
+        "Prices are <= 5 * 3 [net], C++ & C#, {{not_a_token}} {braces} $HOME ~/.ssh",
+        "1. First " + "x" * 1900,
+    ],
+)
+def test_a_promoted_line_is_the_text_as_it_was_remembered(text: str) -> None:
+    assert build_promotion(ranked(text)).line == f"- {text} _(score=0.42, hits=5, days=3)_"
+
+
+def test_a_promoted_line_is_flat_and_redacted() -> None:
+    line = build_promotion(ranked("the key\n## is hunter22"), lambda text: text.replace("22", "x"))
+    assert line.line == "- the key ## is hunterx _(score=0.42, hits=5, days=3)_"
 
 
 def test_the_dream_log_has_an_entry_for_every_sweep() -> None:

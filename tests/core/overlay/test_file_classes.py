@@ -88,10 +88,65 @@ def test_a_path_that_collides_with_a_protected_path_on_some_disks_is_refused(tex
         POLICIES.check_path(Path(text))
 
 
-@pytest.mark.parametrize("text", ["", "/a", "a//b", "../a", "a\\b", "x" * 300, "*" * 9])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "/a", "a//b", "../a", "a\\b", "x" * 300, "*" * 9, "policies/", "policies/**/", "**/"),
+        *("**/../a", "**//a", "a/./*", "*/", "a/**/./b", "?/..", "a\x01*"),
+    ],
+)
 def test_a_pattern_that_no_path_could_match_is_refused(text: str) -> None:
     with pytest.raises(ValidationError):
         parse_pattern(text)
+
+
+def test_a_pattern_is_normalized_as_paths_are() -> None:
+    decomposed, composed = "re\u0301sume\u0301/*.md", "r\u00e9sum\u00e9/*.md"
+    assert parse_pattern(decomposed) == composed
+    assert matches_any(Path("re\u0301sume\u0301/a.md"), [parse_pattern(decomposed)])
+
+
+@given(st.text("ab*?/.", min_size=1, max_size=7), st.text("ab/.", min_size=1, max_size=7))
+def test_a_pattern_that_a_path_matches_is_never_refused(pattern: str, text: str) -> None:
+    try:
+        path = Path(text)
+    except ValidationError:
+        return
+    if pattern.count("*") <= 8 and matches_any(path, [pattern]):
+        assert parse_pattern(pattern) == pattern
+
+
+MARKDOWN_PINNED = FileClassRules(
+    (ClassRule("*.md", PINNED), ClassRule("docs/rules.md", PINNED), ClassRule("law/**", PINNED))
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("guardrails.md", "User.md", "user.md/x", "DOCS", "Docs/other.txt", "docs/Rules.md"),
+        *("docs/RULES.md/x", "Law", "LAW/a.md", "a.MD"),
+    ],
+)
+def test_the_letter_case_rule_holds_for_every_protected_path_and_its_parents(text: str) -> None:
+    with pytest.raises(ValidationError, match="collides on some file systems"):
+        MARKDOWN_PINNED.check_path(Path(text))
+
+
+def test_paths_of_one_wildcard_collide_if_the_other_exists() -> None:
+    classes = MARKDOWN_PINNED
+    for text, other in (("Plan.md", "plan.md"), ("law/A.md", "law/a.md"), ("law/B", "law/b/c.md")):
+        assert classes.check_path(Path(text)) is PINNED
+        assert classes.may_collide(Path(text))
+        assert classes.find_colliding_path(Path(text), [Path("x"), Path(other)]) == Path(other)
+        assert classes.find_colliding_path(Path(text), [Path(text), Path("law/c")]) is None
+    for text in ("notes/a.md", "a.txt"):
+        assert not classes.may_collide(Path(text))
+
+
+def test_the_deciding_rule_is_the_first_of_the_tenant_that_matches() -> None:
+    paths = map(Path, ("policies/keep.md", "policies/a", "SOUL.md", "USER.md"))
+    assert [POLICIES.deciding_rule(path) for path in paths] == [0, 1, None, None]
 
 
 def test_newly_pinned_lists_the_paths_that_the_new_rules_pin() -> None:

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.grep import (
+    FileSearch,
     GrepOutput,
     GrepQuery,
     compile_pattern,
     expand_braces,
-    format_matches,
     matching_lines,
 )
 
@@ -130,10 +130,25 @@ def test_a_backtracking_pattern_matches_in_linear_time() -> None:
 
 def test_only_matching_lines_are_formatted() -> None:
     query = GrepQuery("x", mode=GrepOutput.CONTENT, line_numbers=True)
-    assert format_matches(query, "a:b", b"0\r\n1\n2", [1, 3]) == b"a:b:1:0\r\na:b:3:2\n"
-    assert format_matches(GrepQuery("x", mode=GrepOutput.CONTENT), "", b"0\n1\n", [2]) == b"1\n"
-    assert format_matches(GrepQuery("x", mode=GrepOutput.COUNT), "f", b"", [1, 2]) == b"f:2\n"
-    assert format_matches(GrepQuery("x", root="f"), "", b"", [1]) == b"f\n"
+    assert output_of(query, "a:b", b"x0\r\n1\nx2") == b"a:b:1:x0\r\na:b:3:x2\n"
+    assert output_of(GrepQuery("x", mode=GrepOutput.CONTENT), "", b"0\n1x\n") == b"1x\n"
+    assert output_of(GrepQuery("x", mode=GrepOutput.COUNT), "f", b"x\nx\n") == b"f:2\n"
+    assert output_of(GrepQuery("x", root="f"), "", b"x") == b"f\n"
+    assert output_of(GrepQuery("x"), "f", b"y\n") == b""
+
+
+@pytest.mark.parametrize("mode", GrepOutput)
+def test_lines_given_in_parts_are_found_as_in_the_whole(mode: GrepOutput) -> None:
+    query = GrepQuery("x", mode=mode, line_numbers=True)
+    lines = [b"0\n", b"x1\n2\n", b"3\nx4\n", b"x5"]
+    assert output_of(query, "f", *lines) == output_of(query, "f", b"".join(lines))
+
+
+def output_of(query: GrepQuery, name: str, *parts: bytes) -> bytes:
+    search = FileSearch(query, name, 1000)
+    for part in parts:
+        search.feed(part)
+    return search.output()
 
 
 def test_files_are_selected_by_name_or_by_path() -> None:

@@ -57,8 +57,8 @@ class Case:
     def __init__(self, kinds: Any, agent: str | None, refs: tuple[Any, ...]) -> None:
         (mode, persistent), (other_mode, other_persistent) = kinds
         self.sandboxes = {
-            FIRST: SandboxSpec(FIRST, 1, mode, {"persistent": persistent}),
-            SECOND: SandboxSpec(SECOND, 1, other_mode, {"persistent": other_persistent}),
+            FIRST: SandboxSpec(FIRST, mode, {"persistent": persistent}),
+            SECOND: SandboxSpec(SECOND, other_mode, {"persistent": other_persistent}),
         }
         attached = [{"name": f"w{n}", "workspaceId": f"ws_{n}"} for n, _ in enumerate(refs)]
         for workspace, ref in zip(attached, refs, strict=True):

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from carrel.core.search.full_text import (
     MAX_QUERY_TERMS,
     MAX_WORD_LENGTH,
+    distinct_terms,
     index_terms,
-    query_terms,
-    rank_texts,
+    locate_words,
+    parse_query,
     tokenize,
 )
 from carrel.core.store.record import RecordType
@@ -28,6 +29,7 @@ from carrel.core.store.record import RecordType
         ("東京 tower", ("東", "京", "tower")),
         ("x東京y", ("x", "東", "京", "y")),
         ("v2 3.11", ("v2", "3", "11")),
+        ("ชาเขียว", ("ช", "า", "เ", "ข", "ย", "ว")),
         ("!!! -- … 🎉", ()),
         ("", ()),
         ("x" * 100, ("x" * MAX_WORD_LENGTH,)),
@@ -48,8 +50,9 @@ def test_ascii_text_is_folded_like_any_other(text: str) -> None:
 
 
 def test_query_terms_are_unique_and_limited() -> None:
-    assert query_terms("a b A á") == ("a", "b")
-    assert len(query_terms(" ".join(map(str, range(100))))) == MAX_QUERY_TERMS
+    assert parse_query("x b X ẋ").terms == ("x", "b")
+    assert parse_query("the thing that Luis is").terms == ("thing", "luis", "the", "that", "is")
+    assert len(parse_query(" ".join(map(str, range(100)))).terms) == MAX_QUERY_TERMS
 
 
 def test_memories_are_indexed_by_content_and_tags() -> None:
@@ -58,35 +61,24 @@ def test_memories_are_indexed_by_content_and_tags() -> None:
     assert index_terms(RecordType.AGENT, body) == ()
 
 
-def rank(query: str, *texts: str) -> list[str]:
-    candidates = [(text, text, time) for time, text in enumerate(texts)]
-    return rank_texts(query, candidates)
+@pytest.mark.parametrize(
+    ("text", "indexed", "searched"),
+    [
+        ("東京 tower", ("東", "東京", "京", "tower"), ("東", "東京", "京", "tower")),
+        ("ลุยส์", ("ลยส", "ยส", "ส"), ("ลยส",)),
+        ("ชา tea", ("ชา", "า", "tea"), ("ชา", "tea")),
+        ("ชาเขียว", ("ชาเ", "าเข", "เขย", "ขยว", "ยว", "ว"), ("ชาเ", "าเข", "เขย", "ขยว")),
+    ],
+)
+def test_words_without_spaces_are_indexed_by_neighbouring_characters(
+    text: str, indexed: tuple[str, ...], searched: tuple[str, ...]
+) -> None:
+    assert distinct_terms(text) == indexed
+    assert parse_query(text).terms == searched
 
 
-def test_a_text_with_all_terms_ranks_above_a_text_with_some() -> None:
-    assert rank("blue whale", "whale whale", "a whale that is blue") == [
-        *("a whale that is blue", "whale whale"),
-    ]
-
-
-def test_a_complete_word_ranks_above_a_prefix() -> None:
-    assert rank("port", "port of call", "portland") == ["port of call", "portland"]
-
-
-def test_a_phrase_ranks_above_scattered_words() -> None:
-    assert rank("blue whale", "the blue whale", "whale, blue") == ["the blue whale", "whale, blue"]
-    assert rank("東京", "東京都", "京と東")[0] == "東京都"
-
-
-def test_the_newer_text_wins_ties() -> None:
-    assert rank("tea", "tea with milk", "tea with lemon") == ["tea with lemon", "tea with milk"]
-
-
-def test_texts_without_a_term_are_omitted_and_an_empty_query_matches_nothing() -> None:
-    assert rank("tea", "coffee") == []
-    assert rank("!!!", "coffee") == rank("", "coffee") == []
-
-
-@given(st.text(), st.lists(st.text()))
-def test_ranking_returns_only_texts_that_it_was_passed(query: str, texts: list[str]) -> None:
-    assert set(rank(query, *texts)) <= set(texts)
+@given(st.text(st.sampled_from("東京ก าaé -😀e\u0301")))
+def test_words_are_located_where_they_are(text: str) -> None:
+    located = list(locate_words(text))
+    assert tuple(word for _, word in located) == tokenize(text)
+    assert all(tokenize(text[offset:])[0] == word for offset, word in located)

@@ -7,7 +7,8 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.search.full_text import contains_phrase, rank_texts
+from carrel.core.search.bm25 import rank_texts
+from carrel.core.search.full_text import contains_phrase
 from carrel.core.search.rank_fusion import fuse_rankings
 
 ORDER = st.lists(st.integers(0, 30), unique=True)
@@ -62,5 +63,6 @@ def test_a_phrase_matches_complete_adjacent_words_only() -> None:
 
 @given(st.text("ab ", max_size=6), st.lists(st.text("ab ", max_size=12), max_size=6))
 def test_a_text_with_the_phrase_is_ranked_for_its_terms(query: str, texts: list[str]) -> None:
-    order = rank_texts(query, [(index, text, index) for index, text in enumerate(texts)])
+    hits = rank_texts(query, [(index, text, index) for index, text in enumerate(texts)])
+    order = [hit.key for hit in hits]
     assert {index for index, text in enumerate(texts) if contains_phrase(query, text)} <= set(order)

@@ -18,6 +18,7 @@ from tests.support.graphql_client import (
     write,
 )
 from tests.support.rest_client import ForgetfulIdempotencyStore
+from tests.support.tenants import sign_in_as
 
 from carrel.core.access import Permission
 
@@ -184,8 +185,7 @@ async def test_people_change_their_own_profile_and_others_only_as_admins(
 ) -> None:
     await write(owner, "/v1/defaults/files/USER.md", "{{HUMAN_TITLE}}")
     await query_data(owner, UPDATE, id="marco", input={"humanPairId": sample.person})
-    key = {"name": "Bob's", "kind": "person", "personId": sample.person}
-    bob = server.as_((await owner.post("/v1/keys", json=key)).json()["key"])
+    bob = server.as_(await sign_in_as(owner, sample.person))
     fields = {"title": "Buyer", "timezone": "Europe/Paris", "pronouns": "he"}
     changed = (await query_data(bob, PROFILE, id=sample.person, input=fields))["updateUserProfile"]
     assert changed == {"id": sample.person, "name": "Bob", **fields}
@@ -209,8 +209,9 @@ async def test_people_change_their_own_profile_and_others_only_as_admins(
 async def test_a_scoped_key_cannot_change_a_profile(
     server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
-    key = {"name": "a", "kind": "person", "personId": sample.person, "scopes": ["tenant:read"]}
-    bob = server.as_((await owner.post("/v1/keys", json=key)).json()["key"])
+    signed_in = server.as_(await sign_in_as(owner, sample.person))
+    key = {"name": "a", "kind": "person", "scopes": ["tenant:read"]}
+    bob = server.as_((await signed_in.post("/v1/keys", json=key)).json()["key"])
     assert (
         await query_error_code(bob, PROFILE, id=sample.person, input={"title": "x"}) == "FORBIDDEN"
     )
@@ -264,6 +265,21 @@ async def test_people_are_created_updated_and_deleted(
     assert (await query_data(owner, gone, id=created["id"]))["deletePerson"] is True
     ada = (await query_data(owner, "{ me { personId } }"))["me"]["personId"]
     assert await query_error_code(owner, gone, id=ada) == "CONFLICT"
+
+
+async def test_pinning_a_file_with_placeholders_needs_a_confirmation(
+    owner: httpx.AsyncClient, sample: GraphqlTenant
+) -> None:
+    put = """mutation($policy: PolicyInput!, $confirm: Boolean! = false) {
+      putPolicy(policy: $policy, confirm: $confirm) { placeholderFiles } }"""
+    await write(owner, "/v1/templates/sales/files/a.md", "{{AGENT_NAME}}")
+    policy = {"classes": [{"pattern": "a.md", "class": "pinned"}]}
+    assert await query_error_code(owner, put, policy=policy) == "CONFLICT"
+    done = await query_data(owner, put, policy=policy, confirm=True)
+    assert done["putPolicy"] == {"placeholderFiles": ["a.md"]}
+    assert (await query_data(owner, "{ policy { placeholderFiles } }"))["policy"] == {
+        "placeholderFiles": None
+    }
 
 
 async def test_a_policy_is_replaced_and_loosening_it_needs_a_reason(

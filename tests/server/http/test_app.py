@@ -278,6 +278,7 @@ async def test_a_valid_request_id_is_returned_unchanged(request_id: str) -> None
     async with client() as http:
         answer = await http.get("/v1/nothing", headers={"X-Request-Id": request_id})
         assert answer.headers["x-request-id"] == request_id
+        assert answer.headers["x-content-type-options"] == "nosniff"
 
 
 @pytest.mark.parametrize("request_id", ["", " ", "a b", "a\tb", "x" * 129, "ü", '"'])
@@ -312,6 +313,7 @@ async def test_a_mount_answers_under_its_prefix_and_not_under_v1() -> None:
         answer = await http.get("/other/x")
         assert (answer.status_code, answer.content) == (202, b"other")
         assert answer.headers["x-request-id"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
         assert (await http.get("/otherwise")).content == b"other"
         assert (await http.get("/alive")).json() == {"alive": True}
         problem(await http.get("/v1/nothing"), 401, "unauthenticated")

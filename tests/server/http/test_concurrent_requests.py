@@ -75,7 +75,9 @@ def rename_agent(name: str) -> Change:
 
 def put_rules(*rules: dict[str, str]) -> Change:
     reason = {"Carrel-Reason": "requested"}
-    return lambda owner: owner.put("/v1/policy", json={"classes": rules}, headers=reason)
+    return lambda owner: owner.put(
+        "/v1/policy", json={"classes": rules, "confirm": True}, headers=reason
+    )
 
 
 CHANGES: Final[dict[str, tuple[Change, Change]]] = {

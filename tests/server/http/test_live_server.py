@@ -13,6 +13,7 @@ from tests.support.live_server import RawConnection, serving
 from tests.support.logs import captured_logs
 from tests.support.sample_endpoints import SAMPLE_ENDPOINTS, authenticate, sample_app, sample_ports
 
+from carrel.server.http import uvicorn_protocol
 from carrel.server.http.app import create_app
 from carrel.server.http.endpoint import Request, Response, endpoint
 from carrel.server.http.metrics import Metrics
@@ -72,27 +73,107 @@ async def test_a_body_that_never_arrives_returns_408() -> None:
         await wire.leave()
 
 
+def limit_heads(monkeypatch: pytest.MonkeyPatch, seconds: float = 0.2) -> None:
+    monkeypatch.setattr(uvicorn_protocol, "HEAD_TIMEOUT_SECONDS", seconds)
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET /alive HT", b"GET /alive HTTP/1.1\r\nHost: carrel\r\n"]
+)
+@pytest.mark.parametrize("earlier_requests", [0, 1])
+async def test_headers_that_never_come_return_408(
+    sent: bytes, earlier_requests: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not earlier_requests:
+        limit_heads(monkeypatch)
+    with serving(sample_app()) as port:
+        wire = await RawConnection.to(port)
+        for _ in range(earlier_requests):
+            await wire.say("GET /alive HTTP/1.1")
+            assert (await wire.hear())[0] == 200
+            sent = sent or b"G"  # An idle connection stays open.
+        limit_heads(monkeypatch)
+        await wire.send(sent)
+        status, headers, body = await wire.hear()
+        assert (status, json.loads(body)["error"]) == (408, "request_timeout")
+        assert (headers["connection"], headers["x-content-type-options"]) == ("close", "nosniff")
+        assert await wire.ended()
+        await wire.leave()
+
+
+async def test_trickled_headers_return_408(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit_heads(monkeypatch)
+    with serving(sample_app()) as port:
+        wire = await RawConnection.to(port)
+        await wire.send(b"GET /alive HTTP/1.1\r\n")
+        trickling = asyncio.create_task(trickle(wire, b"A: b\r\n"))
+        async with asyncio.timeout(30):
+            status, _, _ = await wire.hear()
+        assert status == 408
+        await stop_trickling(trickling, wire)
+
+
+async def test_a_connection_ends_if_a_refused_body_is_trickled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with serving(sample_app()) as port:
+        wire = await RawConnection.to(port)
+        await wire.say("PUT /v1/notes/a HTTP/1.1", "Content-Length: 10000000")
+        assert (await wire.hear())[0] == 413
+        limit_heads(monkeypatch)
+        trickling = asyncio.create_task(trickle(wire, b"x"))
+        async with asyncio.timeout(30):
+            with suppress(ConnectionError):
+                assert await wire.ended()
+        await stop_trickling(trickling, wire)
+
+
+async def test_a_response_that_takes_longer_than_headers_may_is_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limit_heads(monkeypatch, seconds=1)
+    release = threading.Event()
+
+    @endpoint("GET", "/v1/slow", responses={200: None})
+    async def slow(call: Request) -> Response:
+        await asyncio.to_thread(release.wait, 30)
+        return Response.json({})
+
+    with serving(sample_app(slow)) as port:
+        wire, other = await RawConnection.to(port), await RawConnection.to(port)
+        await wire.say("GET /v1/slow HTTP/1.1")
+        assert (await other.hear())[0] == 408
+        release.set()
+        assert (await wire.hear())[0] == 200
+        await wire.leave()
+        await other.leave()
+
+
+async def trickle(wire: RawConnection, part: bytes) -> None:
+    while True:
+        await wire.send(part)
+        await asyncio.sleep(0.01)
+
+
+async def stop_trickling(trickling: asyncio.Task[None], wire: RawConnection) -> None:
+    trickling.cancel()
+    with suppress(asyncio.CancelledError, ConnectionError):
+        await trickling
+    with suppress(ConnectionError):
+        await wire.leave()
+
+
 async def test_a_trickled_body_returns_408() -> None:
     with serving(
         sample_app(limits=BodyLimits(timeout_seconds=0.3, min_bytes_per_second=1000))
     ) as port:
         wire = await RawConnection.to(port)
         await wire.say("PUT /v1/notes/a HTTP/1.1", CHUNKED)
-
-        async def trickle() -> None:
-            while True:
-                await wire.send(b"1\r\nx\r\n")
-                await asyncio.sleep(0.01)
-
-        trickling = asyncio.create_task(trickle())
+        trickling = asyncio.create_task(trickle(wire, b"1\r\nx\r\n"))
         async with asyncio.timeout(30):
             status, _, _ = await wire.hear()
-        trickling.cancel()
-        with suppress(asyncio.CancelledError, ConnectionError):
-            await trickling
         assert status == 408
-        with suppress(ConnectionError):
-            await wire.leave()
+        await stop_trickling(trickling, wire)
 
 
 async def test_a_slow_but_steady_body_arrives() -> None:

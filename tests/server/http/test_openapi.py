@@ -41,12 +41,12 @@ def test_the_document_names_its_openapi_version_and_title() -> None:
 
 def test_every_status_of_an_endpoint_is_documented() -> None:
     put = operation("put", "/v1/notes/{path}")["responses"]
-    assert set(put) == {"200", "400", "401", "403", "404", "408", "409", "413", "500", "503"}
+    assert set(put) == {"200", "400", "401", "403", "404", "408", "409", "413", "429", "500", "503"}
     assert "`workspace_conflict`" in put["409"]["description"]
     assert "`idempotency_key_mismatch`" in put["409"]["description"]
     assert set(operation("get", "/alive")["responses"]) == {"200", "400", "500", "503"}
     echo = operation("get", "/v1/echo/{name}")["responses"]
-    assert set(echo) == {"200", "400", "401", "403", "404", "500", "503"}
+    assert set(echo) == {"200", "400", "401", "403", "404", "429", "500", "503"}
 
 
 def test_every_problem_is_the_closed_envelope() -> None:

@@ -65,6 +65,7 @@ def call_tool(name: str, arguments: dict[str, Any]) -> Call:
     params = {"name": name, "arguments": arguments}
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     headers = {
+        "Host": "localhost",
         "Accept": "application/json, text/event-stream",
         "MCP-Protocol-Version": "2025-06-18",
     }

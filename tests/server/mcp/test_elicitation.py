@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any
 
 import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitRequestFormParams, ElicitResult
 from tests.support.mcp_clients import MODES, OWNER, McpServer, text_of
+from tests.support.tenants import sign_in_as
 
+from carrel.server.mcp import elicitation
 from carrel.tools.registry import ALL_TOOLS
 from carrel.tools.tool import ApprovalCheck, Tool, ToolArguments, ToolContext
 
@@ -47,13 +49,19 @@ def launching() -> Iterator[None]:
 class Person:
     """An elicitation callback that always returns the same answer."""
 
-    def __init__(self, action: Any, **content: Any) -> None:
+    def __init__(
+        self,
+        action: Any,
+        fields: Set[str] | None = frozenset({"approved", "reason"}),
+        **content: Any,
+    ) -> None:
+        self.fields = fields
         self.answer = ElicitResult(action=action, content=content or None)
         self.messages: list[str] = []
 
     async def __call__(self, context: Any, params: Any) -> ElicitResult:
         assert isinstance(params, ElicitRequestFormParams)
-        assert set(params.requested_schema["properties"]) == {"approved", "reason"}
+        assert self.fields in (None, set(params.requested_schema["properties"]))
         self.messages.append(params.message)
         return self.answer
 
@@ -130,6 +138,45 @@ async def test_an_agent_cannot_approve_its_own_call(server: McpServer) -> None:
     assert len(await list_open(server, slug)) == 2
 
 
+async def test_the_form_shows_the_whole_call_and_its_hidden_characters(server: McpServer) -> None:
+    slug = await server.agent()
+    person = Person("cancel")
+    target = "a\u202eb\x1b\u200b\n" + "x" * (elicitation.MAX_FORM_CHARS - 100) + "end"
+    async with server.client(slug, elicitation_callback=person) as client:
+        await client.call_tool("launch", {"target": target})
+    [message] = person.messages
+    shown_target = (
+        "a⟨U+202E⟩b⟨U+001B⟩⟨U+200B⟩\n    " + "x" * (elicitation.MAX_FORM_CHARS - 100) + "end"
+    )
+    assert message == f"{slug} wants to call launch:\ntarget:\n    {shown_target}"
+
+
+async def test_a_call_that_a_form_cannot_show_is_approved_only_at_the_link(
+    server: McpServer,
+) -> None:
+    slug = await server.agent()
+    arguments = {"target": "x" * elicitation.MAX_FORM_CHARS + " hidden"}
+    person = Person("accept", fields={"denied", "reason"}, approved=True)
+    async with server.client(slug, elicitation_callback=person) as client:
+        with pytest.raises(MCPError, match="did not show the whole call"):
+            await client.call_tool("launch", arguments)
+    [approval] = await list_open(server, slug)
+    [message] = person.messages
+    assert f"{server.url}/approvals/{approval['id']}" in message
+    assert approval["inputHash"] in message
+    assert "xxx" not in message
+    for keep, status in (
+        (Person("accept", fields=None, denied=False), "requested"),
+        (Person("accept", fields=None, denied=True, reason="no"), "denied"),
+    ):
+        async with server.client(slug, elicitation_callback=keep) as client:
+            await client.call_tool("launch", arguments)
+        async with server.as_() as owner:
+            answered_approval = (await owner.get(f"/v1/approvals/{approval['id']}")).json()
+        assert answered_approval["status"] == status
+    assert RAN == []
+
+
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_client_without_elicitation_gets_the_waiting_approval(
     server: McpServer, mode: str
@@ -178,4 +225,4 @@ async def _admin(server: McpServer) -> str:
         new = {"name": "Ann", "email": "ann@example.org", "role": "admin"}
         created = await owner.post("/v1/people", json=new)
         assert created.status_code == 201, created.text
-    return await server.key(kind="person", personId=created.json()["id"])
+        return await sign_in_as(owner, created.json()["id"])

@@ -166,7 +166,7 @@ async def test_a_failure_returns_only_a_correlation_id(ports: Ports, mode: str) 
     async with connect(ports, owner, mode) as client:
         with pytest.raises(MCPError) as caught:
             await client.call_tool("breaks", {})
-    assert caught.value.data == {"correlationId": "req_1"}
+    assert caught.value.data == {"error": "internal_error", "correlationId": "req_1"}
     assert "canary" not in str(caught.value)
     assert [type(failure) for failure in FAILED] == [ZeroDivisionError]
 

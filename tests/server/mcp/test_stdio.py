@@ -16,7 +16,7 @@ import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
-from mcp_types import ResourceListChangedNotification, ResourceUpdatedNotification
+from mcp_types import ElicitResult, ResourceListChangedNotification, ResourceUpdatedNotification
 from tests.support.mcp_clients import MODERN, MODES, meta, text_of
 from tests.support.server_process import (
     PLAIN,
@@ -150,30 +150,90 @@ async def test_a_shared_scope_cannot_be_overridden(
 
 
 @pytest.mark.filterwarnings("ignore:resources/:UserWarning")
-async def test_a_subscribed_client_receives_changes(live: ServerProcess, store: File) -> None:
+@pytest.mark.parametrize("way", ["store", "server"])
+async def test_a_subscribed_client_receives_changes(
+    live: ServerProcess, store: File, way: str
+) -> None:
     messages: asyncio.Queue[Any] = asyncio.Queue()
 
     async def handle(message: Any) -> None:
         await messages.put(message)
 
-    await put(live, "notes/a.md", "1")
-    uri = "carrel://agents/kate/files/notes/a.md"
-    async with connect(store, "kate", mode="legacy", message_handler=handle) as client:
+    path, other = f"notes/a-{way}.md", f"notes/b-{way}.md"
+    await put(live, path, "1")
+    uri = f"carrel://agents/kate/files/{path}"
+    arguments = ("kate",) if way == "store" else ("kate", "--url", live.url)
+    async with connect(
+        store, *arguments, mode="legacy", token=TOKEN, message_handler=handle
+    ) as client:
         capabilities = client.server_capabilities.resources
         assert capabilities is not None
         assert (capabilities.subscribe, capabilities.list_changed) == (True, True)
         await client.session.subscribe_resource(uri)
-        await put(live, "notes/b.md", "not subscribed")
+        await put(live, other, "not subscribed")
         assert isinstance(
             await asyncio.wait_for(messages.get(), 30), ResourceListChangedNotification
         )
-        await put(live, "notes/a.md", "2")
+        await put(live, path, "2")
         message = await asyncio.wait_for(messages.get(), 30)
         assert isinstance(message, ResourceUpdatedNotification)
         assert message.params.uri == uri
         await client.session.unsubscribe_resource(uri)
         with pytest.raises(MCPError):
             await client.session.subscribe_resource("carrel://agents/marco/files/SOUL.md")
+
+
+async def create_agent_that_asks(live: ServerProcess, slug: str) -> None:
+    """An agent whose writes need approval."""
+    async with live.http() as http:
+        sandbox = (await http.post("/accounts/me/sandboxes", json={"name": slug})).json()
+        workspace = (await http.post("/accounts/me/workspaces", json={"name": slug})).json()
+        attached = [{"name": "notes", "workspaceId": workspace["workspaceId"]}]
+        config = {"sandbox": sandbox["sandboxId"], "workspaces": attached}
+        created = await http.post("/v1/agents", json={"slug": slug, "name": slug, "config": config})
+        assert created.status_code == 201, created.text
+
+
+@both
+@pytest.mark.parametrize("way", ["store", "server"])
+async def test_a_client_is_asked_for_approval_by_a_form(
+    live: ServerProcess, store: File, mode: str, way: str
+) -> None:
+    slug = f"asks-{way}-{MODES.index(mode)}"
+    await create_agent_that_asks(live, slug)
+    messages = []
+
+    async def approve(context: Any, params: Any) -> ElicitResult:
+        messages.append(params.message)
+        return ElicitResult(action="accept", content={"approved": True})
+
+    arguments = (slug,) if way == "store" else (slug, "--url", live.url)
+    async with connect(
+        store, *arguments, mode=mode, token=TOKEN, elicitation_callback=approve
+    ) as client:
+        done = await client.call_tool("write", {"file_path": "a.md", "content": "x\u202ey"})
+    assert (done.is_error, text_of(done)) == (False, "Wrote a.md (5 bytes)")
+    assert messages == [f"{slug} wants to call write:\nfile_path: a.md\ncontent: x⟨U+202E⟩y"]
+
+
+async def test_a_client_without_forms_learns_the_result_of_an_approved_call(
+    live: ServerProcess, store: File
+) -> None:
+    await create_agent_that_asks(live, "waits")
+    async with (
+        connect(store, "waits", "--url", live.url, mode="legacy", token=TOKEN) as client,
+        live.http() as http,
+    ):
+        call = {"file_path": "a.md", "content": "x"}
+        waiting = [await client.call_tool("write", call) for _ in range(2)]
+        [id] = {
+            result.structured_content["approval"]["id"]
+            for result in waiting
+            if result.structured_content
+        }
+        assert (await http.post(f"/v1/approvals/{id}", json={"approved": True})).status_code == 200
+        done = await client.call_tool("approval_result", {"approval_id": id, "wait": 25})
+    assert text_of(done) == "Wrote a.md (1 bytes)"
 
 
 @pytest.mark.parametrize("way", ["store", "server"])

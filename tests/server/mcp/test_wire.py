@@ -112,7 +112,7 @@ async def test_a_body_that_is_too_large_is_refused(server: McpServer) -> None:
     slug = await server.agent()
     async with server.as_() as wire:
         answer = await wire.post(f"/mcp/agents/{slug}", content=b" " * 9_000_000, headers=HEAD)
-        assert (answer.status_code, answer.json()["error"]) == (413, "payload_too_large")
+        assert (answer.status_code, answer.json()["error"]) == (413, "workspace_too_large")
 
 
 HOSTILE = [

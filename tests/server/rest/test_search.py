@@ -110,17 +110,47 @@ async def test_files_memories_and_session_entries_are_found_by_words(server: Ful
     assert all(item["at"].endswith("Z") for item in items)
 
 
-async def test_every_word_must_match_and_deleted_text_is_not_found(server: FullApp) -> None:
+async def test_a_question_finds_the_memory_that_names_its_subject(server: FullApp) -> None:
+    owner = await server.owner()
+    reed = await agent(owner, "reed")
+    for n in range(12):
+        await remember(owner, reed, f"it is the thing that one must not forget, number {n}")
+        await put(owner, f"/v1/agents/{reed}/files/thing-{n}.md", "what is the thing\n")
+    luis = await remember(owner, reed, "Luis is allergic to peanuts")
+    [first, *_] = await find_items(owner, "what is the thing Luis must not eat?")
+    assert (first["memoryId"], first["offset"]) == (luis, 0)
+
+
+async def test_a_hit_shows_the_passage_and_where_it_is(server: FullApp) -> None:
+    owner = await server.owner()
+    reed = await agent(owner, "reed")
+    text = "a line of the file\n" * 300 + "here is the wren, in a reed\n" + "the end\n" * 300
+    await put(owner, f"/v1/agents/{reed}/files/NOTES.md", text)
+    session = await add_entry(owner, reed, text)
+    for hit in await find_items(owner, "where is a wren"):
+        assert hit["snippet"] == "here is the wren, in a reed"
+        assert text[hit["offset"] :].startswith("wren, in a reed")
+    listed = await owner.get(f"/v1/agents/{reed}/sessions", params={"q": "where is a wren"})
+    [row] = listed.json()["items"]
+    [match] = row["matches"]
+    assert (row["id"], match["number"], match["truncated"]) == (session, 1, True)
+    assert "here is the wren" in match["preview"]
+    assert text[match["offset"] :].startswith(match["preview"])
+
+
+async def test_deleted_text_is_not_found(server: FullApp) -> None:
     owner = await server.owner()
     reed = await agent(owner, "reed")
     url = f"/v1/agents/{reed}/files/NOTES.md"
     await put(owner, url, "a heron and a wren\n")
     assert len(await find_items(owner, "heron wren")) == 1
-    assert await find_items(owner, "heron ostrich") == []
+    assert len(await find_items(owner, "heron ostrich")) == 1
+    assert await find_items(owner, "and ostrich") == []
     await put(owner, url, "a wren alone\n")
     assert await find_items(owner, "heron") == []
     assert len(await find_items(owner, "wren")) == 1
-    assert len(await find_items(owner, "wren notes")) == 1, "a path has words too"
+    [named, *_] = await find_items(owner, "wren notes")
+    assert named["path"] == "NOTES.md", "a path has words too"
     await owner.delete(url)
     assert await find_items(owner, "wren") == []
 

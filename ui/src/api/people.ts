@@ -27,6 +27,10 @@ export const addPerson = (body: PersonBody) => unwrap(api.POST("/v1/people", { b
 export const changePerson = (id: string, body: PersonBody) =>
   unwrap(api.PATCH("/v1/people/{id}", { params: { path: { id } }, body }));
 
+/** Creates a one-time sign-in link for a person; earlier ones end. */
+export const invitePerson = (id: string) =>
+  unwrap(api.POST("/v1/people/{id}/invite", { params: { path: { id } } }));
+
 export const removePerson = (id: string) =>
   unwrap(api.DELETE("/v1/people/{id}", { params: { path: { id } } }));
 

@@ -22,19 +22,25 @@ export const policyQuery = queryOptions({
   queryFn: () => unwrap(api.GET("/v1/policy")) as Promise<Policy>,
 });
 
-export const savePolicy = (policy: Policy, reason: string) =>
-  unwrap(
+/** `confirm` pins files although their placeholders will no longer be filled. */
+export const savePolicy = async (policy: Policy, reason: string, confirm: boolean) => {
+  const { placeholderFiles: _, ...saved } = await unwrap(
     api.PUT("/v1/policy", {
-      body: policy,
+      body: { ...policy, confirm },
       params: { header: reason ? { "Carrel-Reason": encodeHeader(reason) } : {} },
     }),
-  ) as Promise<Policy>;
+  );
+  return saved as Policy;
+};
 
 export interface PolicyPreview {
   changes: { path: string; from: FileClass; to: FileClass; agents: number }[];
   /** Number of all changes; `changes` may be truncated. */
   count: number;
   loosens: boolean;
+  /** Files whose placeholders would no longer be filled; saving needs a confirmation. */
+  placeholderFiles: string[];
+  rules: (Rule & { files: number })[];
 }
 
 /** Files that would change class, and whether the policy becomes looser. */

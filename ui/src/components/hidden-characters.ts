@@ -1,7 +1,9 @@
 // Splits a text into visible segments and hidden characters.
 
-// Control, format and ignorable characters, and every space except U+0020.
-const HIDDEN = /(?! )[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\p{Z}]/gu;
+// Control, format, unassigned and ignorable characters, blanks, and every space except U+0020;
+// not the selector that makes a symbol an emoji.
+export const HIDDEN =
+  /(?! )(?!(?<=\p{Extended_Pictographic})\ufe0f)[\p{C}\p{Default_Ignorable_Code_Point}\p{Z}\u2800\u{1d159}]/gu;
 const SYMBOLS: Record<string, string> = { "\t": "→", "\r": "␍" };
 
 export interface TextSegment {

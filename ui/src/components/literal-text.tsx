@@ -1,10 +1,17 @@
 import { splitHiddenCharacters, type TextSegment } from "./hidden-characters";
 
-const MAX_CHARS = 20_000;
+export const MAX_CHARS = 20_000;
+
+interface LiteralTextProps {
+  text: string;
+  label: string;
+  /** Whether to show more than MAX_CHARS characters. */
+  whole?: boolean;
+}
 
 /** Untrusted text, literally: line breaks and invisible characters are visible. */
-export function LiteralText({ text, label }: { text: string; label: string }) {
-  const visible = text.slice(0, MAX_CHARS);
+export function LiteralText({ text, label, whole = false }: LiteralTextProps) {
+  const visible = whole ? text : text.slice(0, MAX_CHARS);
   const lines = visible.split("\n");
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable
@@ -17,7 +24,7 @@ export function LiteralText({ text, label }: { text: string; label: string }) {
           hasLineBreak={index < lines.length - 1}
         />
       ))}
-      {text.length > MAX_CHARS && (
+      {text.length > visible.length && (
         <span className="mark">
           … {(text.length - MAX_CHARS).toLocaleString("en")} more characters
         </span>

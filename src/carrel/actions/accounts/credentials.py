@@ -45,16 +45,11 @@ async def authenticate(ports: Ports, token: str) -> Actor:
     return actor
 
 
-async def authenticate_service(ports: Ports, token: str, tenant: str) -> Actor:
-    """Authenticate a service that also names its tenant, by id or slug.
-
-    Raises Unauthenticated if it is not the service's tenant, and for keys of people and agents.
-    """
-    actor = await authenticate(ports, token)
+async def require_service(ports: Ports, actor: Actor, tenant: str) -> None:
+    """Raise Unauthenticated unless the caller is a service of this tenant, named by id or slug."""
     if actor.kind is not CredentialKind.SERVICE:
         raise Unauthenticated(INVALID_CREDENTIAL)
     await require_own_tenant(ports, actor, tenant)
-    return actor
 
 
 async def require_own_tenant(ports: Ports, actor: Actor, tenant: str) -> None:
@@ -103,6 +98,7 @@ async def _actor_from_key(ports: Ports, record: Record, key: KeyRecord) -> Actor
         agent=key.agent_id,
         workspace=key.workspace,
         key=record.id,
+        key_name=key.name,
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from carrel.actions.accounts.credentials import hash_token, key_unique_key
+from carrel.actions.accounts.credentials import INVALID_CREDENTIAL, hash_token, key_unique_key
 from carrel.actions.accounts.people import by_person_index
+from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import (
     ID_PREFIXES,
     Page,
@@ -28,7 +29,7 @@ from carrel.core.access import (
     effective_permissions,
 )
 from carrel.core.accounts import KeyRecord, key_from_record, person_from_record
-from carrel.core.errors import Forbidden, NotFound, ValidationError
+from carrel.core.errors import Forbidden, NotFound, Unauthenticated, ValidationError
 from carrel.core.identifiers import TimestampMs, parse_identifier
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import (
@@ -99,39 +100,44 @@ def new_key(ports: Ports, tenant: str, spec: KeySpec, token: str | None = None) 
         # An operator may choose a short token: store at most a quarter of it in the clear.
         prefix=token[: min(_PREFIX_LENGTH, len(token) // 4)],
     )
-    index_keys = [by_person_index(spec.person)] if spec.person else []
-    index_keys += [by_agent_index(spec.agent)] if spec.agent else []
-    change = RecordChange(
+    return NewKey(key_change(tenant, ports.clock.new_id("key"), key), token)
+
+
+def key_change(
+    tenant: str, id: str, key: KeyRecord, existing: Record | None = None
+) -> RecordChange:
+    index_keys = [by_person_index(key.person_id)] if key.person_id else []
+    index_keys += [by_agent_index(key.agent_id)] if key.agent_id else []
+    return RecordChange(
         tenant,
         RecordType.KEY,
-        ports.clock.new_id("key"),
-        encode_body(key),
-        expected=0,
-        unique_keys=(key_unique_key(token_hash),),
+        id,
+        encode_body(key, existing),
+        existing.revision if existing else 0,
+        unique_keys=(key_unique_key(key.hash),),
         index_keys=tuple(index_keys),
     )
-    return NewKey(change, token)
 
 
 @retry_on_conflict()
 async def create(
     ports: Ports, actor: Actor, spec: KeySpec, idempotency_key: IdempotencyKey | None = None
 ) -> IssuedKey:
-    """Issue a key with no more permissions than the caller's own.
+    """Issue a key that is worth no more and lives no longer than the caller's own.
 
-    Raises ValidationError for an inconsistent spec, Forbidden for more permissions than the caller
-    has, and NotFound for an unknown person or agent.
+    Raises ValidationError for an inconsistent spec, Forbidden for more than the caller has and for
+    a key of another person, and NotFound for an unknown agent.
     """
-    if actor.is_confined:
-        raise Forbidden("a credential that is confined to one workspace cannot create keys")
-    requested = _validate_spec(ports, actor, spec)
-    if requested.person is None or requested.person != actor.person:
+    require_unconfined(actor)
+    rules = await load_rules(ports, actor.tenant)
+    requested = _validate_spec(ports, actor, rules.redact_fields(spec))
+    if requested.kind is not CredentialKind.PERSON:
         actor.require(Permission.TENANT_ADMIN)
     key_spec, expected_revisions = await _resolve_holder(ports, actor, requested)
     key = new_key(ports, actor.tenant, key_spec)
     committed_at = await commit_changes(
         ports,
-        actor.name,
+        actor,
         "create a key",
         [key.change],
         collection_revisions=expected_revisions,
@@ -145,8 +151,8 @@ def _validate_spec(ports: Ports, actor: Actor, spec: KeySpec) -> KeySpec:
     person = spec.person
     if spec.kind is CredentialKind.PERSON:
         person = person or actor.person
-        if person is None:
-            raise ValidationError("a person's key needs a personId")
+        if person is None or person != actor.person:
+            raise Forbidden("a person's key is created only by that person: invite the person")
     elif person is not None:
         raise ValidationError(f"a key of kind {spec.kind} has no personId")
     if spec.kind is CredentialKind.AGENT and spec.agent is None:
@@ -180,11 +186,9 @@ async def _resolve_holder(
     ports: Ports, actor: Actor, spec: KeySpec
 ) -> tuple[KeySpec, list[CollectionRevision]]:
     """Resolve the holder, check its permissions, and return the revisions read."""
-    record_types = [
-        record_type
-        for record_type, id in ((RecordType.PERSON, spec.person), (RecordType.AGENT, spec.agent))
-        if id
-    ]
+    record_types = [RecordType.KEY]
+    record_types += [RecordType.PERSON] if spec.person else []
+    record_types += [RecordType.AGENT] if spec.agent else []
     expected_revisions = await load_collection_revisions(ports, actor.tenant, record_types)
     role, agent = None, None
     if spec.person is not None:
@@ -192,11 +196,41 @@ async def _resolve_holder(
         role = person_from_record(person).role
     if spec.agent is not None:
         agent = (await get_by_id_or_slug(ports, actor.tenant, RecordType.AGENT, spec.agent)).id
-    _require_grantable(actor, spec, role)
+    spec = await limit_to_callers_key(ports, actor, spec, role)
     return replace(spec, agent=agent), expected_revisions
 
 
-def _require_grantable(actor: Actor, spec: KeySpec, role: Role | None) -> None:
+def require_unconfined(actor: Actor) -> None:
+    if actor.is_confined:
+        raise Forbidden("a credential that is confined to one workspace cannot create keys")
+
+
+async def limit_to_callers_key(
+    ports: Ports, actor: Actor, spec: KeySpec, role: Role | None
+) -> KeySpec:
+    """Return the spec with the end and the scopes of the caller's own key, where it has them.
+
+    Raises Forbidden for a spec with more permissions or a later end. A key without scopes grows
+    with its holder's role; one created by a key with scopes must not.
+    """
+    permissions = _require_grantable(actor, spec, role)
+    if not actor.key:
+        return spec
+    [record] = await ports.records.get(actor.tenant, RecordType.KEY, [actor.key])
+    if record is None:
+        raise Unauthenticated(INVALID_CREDENTIAL)
+    callers_key = key_from_record(record)
+    if callers_key.scopes is not None:
+        spec = replace(spec, scopes=permissions)
+    if not callers_key.expires:
+        return spec
+    if spec.expires is not None and spec.expires > callers_key.expires:
+        raise Forbidden("a key cannot outlive the key that creates it")
+    return replace(spec, expires=spec.expires or callers_key.expires)
+
+
+def _require_grantable(actor: Actor, spec: KeySpec, role: Role | None) -> frozenset[Permission]:
+    """Return the permissions of the key. Raises Forbidden if the caller lacks one."""
     permissions = effective_permissions(spec.kind, role, spec.scopes)
     if spec.scopes is not None and (excess := spec.scopes - permissions):
         raise Forbidden(f"the key's holder does not have {', '.join(sorted(excess))}")
@@ -204,14 +238,13 @@ def _require_grantable(actor: Actor, spec: KeySpec, role: Role | None) -> None:
         raise Forbidden(
             f"this credential does not carry {', '.join(sorted(excess))}: request fewer scopes"
         )
-    if role is Role.OWNER and actor.role is not Role.OWNER:
-        raise Forbidden("only an owner may create a key for an owner")
+    return permissions
 
 
 async def get(ports: Ports, actor: Actor, id: str) -> Record:
     """Get a key: one of the caller's own, or any if the caller is a tenant admin."""
     key = await get_record(ports, actor.tenant, RecordType.KEY, id)
-    if Permission.TENANT_ADMIN not in actor.permissions and not _is_callers_key(actor, key):
+    if Permission.TENANT_ADMIN not in actor.permissions and not is_callers_key(actor, key):
         raise NotFound(f"no such {RecordType.KEY}: {id}")
     return key
 
@@ -251,11 +284,11 @@ async def revoke(
     """Delete a key; it stops working with the next request."""
     key = await get(ports, actor, id)
     await commit_changes(
-        ports, actor.name, "revoke a key", [deletion(key)], idempotency_key=idempotency_key
+        ports, actor, "revoke a key", [deletion(key)], idempotency_key=idempotency_key
     )
 
 
-def _is_callers_key(actor: Actor, key: Record) -> bool:
+def is_callers_key(actor: Actor, key: Record) -> bool:
     return key.id == actor.key or (
         actor.person is not None and key_from_record(key).person_id == actor.person
     )

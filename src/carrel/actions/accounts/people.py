@@ -26,6 +26,7 @@ from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor, Role
 from carrel.core.accounts import PersonRecord, person_from_record
 from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, ValidationError
+from carrel.core.items import person_items_scope
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import (
     CollectionRevision,
@@ -81,12 +82,13 @@ async def create(
     Raises Conflict if the e-mail address is in use, and Forbidden if the role is owner and the
     caller is not one.
     """
-    valid = await validate_person(person)
+    rules = await load_rules(ports, actor.tenant)
+    valid = await validate_person(rules.redact_fields(person))
     change = person_change(actor.tenant, ports.clock.new_id("per"), valid)
     expected_revisions = await _require_owner(ports, actor, {valid.role})
     committed_at = await commit_changes(
         ports,
-        actor.name,
+        actor,
         "add a person",
         [change],
         collection_revisions=expected_revisions,
@@ -109,7 +111,8 @@ async def patch(
     """
     existing = await get(ports, actor, id)
     current = person_from_record(existing)
-    person = await validate_person(replace(current, **fields))
+    rules = await load_rules(ports, actor.tenant)
+    person = await validate_person(replace(current, **rules.redact_fields(fields)))
     if person == current:
         return existing
     expected_revisions = await _require_owner(ports, actor, {current.role, person.role})
@@ -117,11 +120,10 @@ async def patch(
         await _require_another_owner(ports, existing, expected_revisions)
     change = person_change(existing.tenant, id, person, existing)
     expected_revisions.append(await load_collection_revision(ports, actor.tenant, RecordType.AGENT))
-    rules = await load_rules(ports, actor.tenant)
     drafts = await draft_person_changed(ports, rules, record_after(change, 0, existing))
     committed_at = await commit_changes(
         ports,
-        actor.name,
+        actor,
         "change a person",
         [change],
         collection_revisions=[*expected_revisions, *rules.collection_revisions],
@@ -131,11 +133,22 @@ async def patch(
     return record_after(change, committed_at, existing)
 
 
-@retry_on_conflict()
 async def delete(
     ports: Ports, actor: Actor, id: str, idempotency_key: IdempotencyKey | None = None
 ) -> None:
-    """Delete a person and all their keys. Raises Conflict for the last owner."""
+    """Delete a person with their keys, and erase their private items.
+
+    Raises Conflict for the last owner.
+    """
+    await _delete_with_keys(ports, actor, id, idempotency_key)
+    await ports.erasure.erase_scopes([person_items_scope(actor.tenant, id)])
+    await ports.erasure.scrub()
+
+
+@retry_on_conflict()
+async def _delete_with_keys(
+    ports: Ports, actor: Actor, id: str, idempotency_key: IdempotencyKey | None
+) -> None:
     expected_revisions = await load_collection_revisions(ports, actor.tenant, _OWNED_TYPES)
     existing = await get(ports, actor, id)
     expected_revisions += await _require_owner(ports, actor, {person_from_record(existing).role})
@@ -154,7 +167,7 @@ async def delete(
     unpaired, drafts = await draft_person_removed(ports, rules, existing)
     await commit_changes(
         ports,
-        actor.name,
+        actor,
         "remove a person",
         [*changes, *unpaired],
         collection_revisions=[*expected_revisions, *rules.collection_revisions],

@@ -44,7 +44,7 @@ async def put(
     change = RecordChange(actor.tenant, RecordType.SECRET, id, body, expected)
     reason = "replace a secret" if existing else "add a secret"
     committed_at = await commit_changes(
-        ports, actor.name, reason, [change], idempotency_key=idempotency_key
+        ports, actor, reason, [change], idempotency_key=idempotency_key
     )
     return record_after(change, committed_at, existing)
 
@@ -56,7 +56,7 @@ async def delete(
     existing = await get(ports, actor, id)
     await commit_changes(
         ports,
-        actor.name,
+        actor,
         "remove a secret",
         [deletion(existing)],
         idempotency_key=idempotency_key,

@@ -17,8 +17,13 @@ from carrel.actions.records import (
     load_collection_revisions,
 )
 from carrel.actions.retry import retry_on_conflict
-from carrel.core.access import Actor, CredentialKind
-from carrel.core.accounts import KeyRecord, SignInCodeRecord, key_from_record
+from carrel.core.access import Actor, CredentialKind, Role
+from carrel.core.accounts import (
+    KeyRecord,
+    SignInCodeRecord,
+    key_from_record,
+    person_from_record,
+)
 from carrel.core.errors import Forbidden, NotFound, Unauthenticated
 from carrel.core.identifiers import TimestampMs
 from carrel.core.store.record import (
@@ -63,18 +68,13 @@ async def issue_code(ports: Ports, tenant: str, person: str) -> str:
     expected_revision = await load_collection_revision(ports, tenant, RecordType.PERSON)
     await get_record(ports, tenant, RecordType.PERSON, person)
     now = ports.clock.now()
-    stored_codes = [
-        stored_code
-        async for stored_code in iter_records(
-            ports, tenant, RecordType.CODE, by_person_index(person)
-        )
-    ]
     changes = [
-        deletion(stored_code)
-        for stored_code in stored_codes
-        if decode_body(stored_code, SignInCodeRecord).expires <= now
+        deletion(stored)
+        for stored, sign_in_code in await load_codes(ports, tenant, person)
+        if sign_in_code.expires <= now
     ]
-    changes.append(_code_creation(ports, tenant, person, code))
+    new_code = SignInCodeRecord(person, now + CODE_LIFETIME_MS)
+    changes.append(code_creation(ports, tenant, new_code, code))
     await commit_changes(
         ports, person, "issue a sign-in code", changes, collection_revisions=[expected_revision]
     )
@@ -96,16 +96,23 @@ async def redeem_code(ports: Ports, code: str, name: str = "web sign-in") -> Sig
     """
     [stored_code] = await ports.records.get_by_unique_key([_code_unique_key(hash_token(code))])
     now = ports.clock.now()
-    if stored_code is None or now >= decode_body(stored_code, SignInCodeRecord).expires:
+    if stored_code is None:
         raise Unauthenticated(INVALID_CREDENTIAL)
-    expected_revision, person = await _load_holder(ports, stored_code)
-    spec = keys.KeySpec(
-        name, CredentialKind.PERSON, person=person.id, expires=now + KEY_LIFETIME_MS
-    )
-    key = keys.new_key(ports, stored_code.tenant, spec)
+    code_record = decode_body(stored_code, SignInCodeRecord)
+    if now >= code_record.expires:
+        raise Unauthenticated(INVALID_CREDENTIAL)
+    expected_revision, person = await _load_holder(ports, stored_code.tenant, code_record)
+    key = keys.new_key(ports, stored_code.tenant, _spec_from_code(code_record, name, now))
     changes = [deletion(stored_code), key.change]
+    reason = (
+        f"sign in, invited by {code_record.invited_by}" if code_record.invited_by else "sign in"
+    )
     await commit_changes(
-        ports, key.change.id, "sign in", changes, collection_revisions=[expected_revision]
+        ports,
+        _holder_of(person, key, name),
+        reason,
+        changes,
+        collection_revisions=[expected_revision],
     )
     tenant = await get_record(ports, stored_code.tenant, RecordType.TENANT, stored_code.tenant)
     return SignedIn(key.token, tenant, person)
@@ -131,7 +138,7 @@ async def create_session(ports: Ports, token: str) -> str:
     )
     key = keys.new_key(ports, actor.tenant, _session_spec(current_key, ports.clock.now()))
     await commit_changes(
-        ports, actor.name, "sign in", [key.change], collection_revisions=expected_revisions
+        ports, actor, "sign in", [key.change], collection_revisions=expected_revisions
     )
     return key.token
 
@@ -147,7 +154,11 @@ async def sign_in_person(ports: Ports, actor: Actor) -> str:
     spec = keys.KeySpec(BROWSER_KEY_NAME, CredentialKind.PERSON, person=person.id, expires=expires)
     key = keys.new_key(ports, actor.tenant, spec)
     await commit_changes(
-        ports, person.id, "sign in", [key.change], collection_revisions=[expected_revision]
+        ports,
+        _holder_of(person, key, BROWSER_KEY_NAME),
+        "sign in",
+        [key.change],
+        collection_revisions=[expected_revision],
     )
     return key.token
 
@@ -202,16 +213,54 @@ async def _find_or_unauthenticated(
         raise Unauthenticated(INVALID_CREDENTIAL) from None
 
 
-async def _load_holder(ports: Ports, code: Record) -> tuple[CollectionRevision, Record]:
-    expected_revision = await load_collection_revision(ports, code.tenant, RecordType.PERSON)
-    person = decode_body(code, SignInCodeRecord).person_id
-    return expected_revision, await _find_or_unauthenticated(
-        ports, code.tenant, RecordType.PERSON, person
+def _holder_of(person: Record, key: keys.NewKey, name: str) -> Actor:
+    """Author of a sign-in: the person, through the key that it creates."""
+    return Actor(person.tenant, person.id, person=person.id, key=key.change.id, key_name=name)
+
+
+def _spec_from_code(code: SignInCodeRecord, name: str, now: TimestampMs) -> keys.KeySpec:
+    max_expires = now + KEY_LIFETIME_MS
+    return keys.KeySpec(
+        name,
+        CredentialKind.PERSON,
+        person=code.person_id,
+        scopes=None if code.scopes is None else frozenset(code.scopes),
+        expires=min(code.key_expires or max_expires, max_expires),
     )
 
 
-def _code_creation(ports: Ports, tenant: str, person: str, code: str) -> RecordChange:
-    sign_in_code = SignInCodeRecord(person, ports.clock.now() + CODE_LIFETIME_MS)
+async def _load_holder(
+    ports: Ports, tenant: str, code: SignInCodeRecord
+) -> tuple[CollectionRevision, Record]:
+    """Load the person of a code. Raises Unauthenticated if the inviter may not invite them now."""
+    expected_revision = await load_collection_revision(ports, tenant, RecordType.PERSON)
+    person = await _find_or_unauthenticated(ports, tenant, RecordType.PERSON, code.person_id)
+    if code.invited_by:
+        inviter = await _find_or_unauthenticated(ports, tenant, RecordType.PERSON, code.invited_by)
+        if not can_invite(person_from_record(inviter).role, person_from_record(person).role):
+            raise Unauthenticated(INVALID_CREDENTIAL)
+    return expected_revision, person
+
+
+def can_invite(inviter: Role | None, person: Role) -> bool:
+    """Return whether one role may invite another: admins may, but not an owner."""
+    return inviter is Role.OWNER or (inviter is Role.ADMIN and person is not Role.OWNER)
+
+
+async def load_codes(
+    ports: Ports, tenant: str, person: str
+) -> list[tuple[Record, SignInCodeRecord]]:
+    """Load the sign-in codes of a person, expired ones included."""
+    index_key = by_person_index(person)
+    return [
+        (record, decode_body(record, SignInCodeRecord))
+        async for record in iter_records(ports, tenant, RecordType.CODE, index_key)
+    ]
+
+
+def code_creation(
+    ports: Ports, tenant: str, sign_in_code: SignInCodeRecord, code: str
+) -> RecordChange:
     return RecordChange(
         tenant,
         RecordType.CODE,
@@ -219,7 +268,7 @@ def _code_creation(ports: Ports, tenant: str, person: str, code: str) -> RecordC
         encode_body(sign_in_code),
         expected=0,
         unique_keys=(_code_unique_key(hash_token(code)),),
-        index_keys=(by_person_index(person),),
+        index_keys=(by_person_index(sign_in_code.person_id),),
     )
 
 

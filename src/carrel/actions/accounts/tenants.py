@@ -145,8 +145,9 @@ async def get_current(ports: Ports, actor: Actor) -> Record:
 async def rename(
     ports: Ports, actor: Actor, name: str, idempotency_key: IdempotencyKey | None = None
 ) -> Record:
-    name = single_line(name, "name")
     existing = await get_current(ports, actor)
+    rules = await load_rules(ports, existing.id)
+    name = single_line(rules.redact_fields(name), "name")
     tenant = tenant_from_record(existing)
     if tenant.name == name:
         return existing
@@ -154,10 +155,9 @@ async def rename(
     expected_revisions = await load_collection_revisions(
         ports, existing.id, (RecordType.AGENT, RecordType.PERSON)
     )
-    rules = await load_rules(ports, existing.id)
     committed_at = await commit_changes(
         ports,
-        actor.name,
+        actor,
         "rename the tenant",
         [change],
         collection_revisions=[*expected_revisions, *rules.collection_revisions],

@@ -9,13 +9,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from carrel.actions.accounts.keys import by_agent_index
-from carrel.actions.memory.cleanup import delete_agent_memory
+from carrel.actions.agents.erasure import erase_agent
 from carrel.actions.overlay.agent_layers import load_placeholder_values
 from carrel.actions.overlay.managed_files import (
     AgentWithVariables,
     draft_identity_file,
     draft_user_files,
 )
+from carrel.actions.overlay.path_clashes import check_new_stack
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.actions.records import (
     FileDrafts,
@@ -80,10 +81,11 @@ async def create(
     Every pinned file is pinned at its current version. Raises Conflict if the slug is in use, and
     NotFound for an unknown template or person.
     """
-    slug, name = parse_unreserved_slug(new.slug), single_line(new.name, "name")
-    id = ports.clock.new_id("agt")
     expected_revisions = await _load_expected_revisions(ports, actor.tenant)
     rules = await load_rules(ports, actor.tenant)
+    new = rules.redact_fields(new)
+    slug, name = parse_unreserved_slug(new.slug), single_line(new.name, "name")
+    id = ports.clock.new_id("agt")
     agent = AgentRecord(
         slug=slug,
         name=name,
@@ -91,7 +93,7 @@ async def create(
         human_pair_id=await _check_person_id(ports, actor, new.human),
         is_shared=new.is_shared,
         owner_id=await _check_person_id(ports, actor, new.owner),
-        config=_validate_config(new.config or {}),
+        config=await _validate_config(ports, new.config or {}),
         user_file=new.human is not None,
     )
     upstream = upstream_stack(record_after(agent_change(actor.tenant, id, agent), 0))
@@ -101,7 +103,7 @@ async def create(
         drafts += await _user_file(ports, rules, record_after(change, 0))
     committed_at = await commit_changes(
         ports,
-        actor.name,
+        actor,
         "create an agent",
         [change],
         collection_revisions=[*expected_revisions, *rules.collection_revisions],
@@ -127,14 +129,16 @@ async def patch(
     rules = await load_rules(ports, actor.tenant)
     existing = await get(ports, actor, name)
     current = agent_from_record(existing)
-    agent = await _apply_patch(ports, actor, current, fields)
+    agent = await _apply_patch(ports, actor, current, rules.redact_fields(fields))
     if agent == current:
         return existing
     change = agent_change(existing.tenant, existing.id, agent, existing)
+    if agent.template_id != current.template_id:
+        await check_new_stack(ports, record_after(change, 0, existing))
     drafts = await _dependent_files(ports, rules, current, record_after(change, 0, existing))
     committed_at = await commit_changes(
         ports,
-        actor.name,
+        actor,
         "change an agent",
         [change],
         collection_revisions=[*expected_revisions, *rules.collection_revisions],
@@ -147,9 +151,9 @@ async def patch(
 async def delete(
     ports: Ports, actor: Actor, name: str, idempotency_key: IdempotencyKey | None = None
 ) -> None:
-    """Delete an agent and the keys bound to it, then its memory."""
+    """Delete an agent and the keys bound to it, then erase all that belongs to it."""
     deleted = await _delete_with_keys(ports, actor, name, idempotency_key)
-    await delete_agent_memory(ports, actor.name, deleted.tenant, deleted.id)
+    await erase_agent(ports, actor.name, deleted.tenant, deleted.id, deleted)
 
 
 @retry_on_conflict()
@@ -168,7 +172,7 @@ async def _delete_with_keys(
     changes = [deletion(record) for record in deleted]
     await commit_changes(
         ports,
-        actor.name,
+        actor,
         "delete an agent",
         changes,
         collection_revisions=[expected_revision],
@@ -209,7 +213,10 @@ async def _apply_patch(
     if "name" in fields:
         agent = replace(agent, name=single_line(agent.name, "name"))
     if "config" in fields:
-        agent = replace(agent, config=_validate_config(agent.config))
+        agent = replace(agent, config=await _validate_config(ports, agent.config))
+        reviewed = parse_config(current.config).dreaming.review
+        if reviewed and not parse_config(agent.config).dreaming.review:
+            actor.require_person_admin("end the review of dreams")
     if "template_id" in fields:
         template_id = await _resolve_template_id(ports, actor, agent.template_id)
         agent = replace(agent, template_id=template_id)
@@ -218,9 +225,11 @@ async def _apply_patch(
     return replace(agent, user_file=agent.user_file or agent.human_pair_id is not None)
 
 
-def _validate_config(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Validate an agent's config. Raises ValidationError."""
+async def _validate_config(ports: Ports, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Validate an agent's config. Raises ValidationError, also for an unusable transcriptsDir."""
     config = parse_config(raw)
+    if config.transcripts_dir and ports.transcript_files is not None:
+        await ports.transcript_files.check(config.transcripts_dir)
     if config.timezone is not None:
         parse_timezone(config.timezone)
     return dict(raw)

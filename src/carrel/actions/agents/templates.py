@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import (
     Page,
     commit_changes,
@@ -44,10 +45,12 @@ async def create(
     ports: Ports, actor: Actor, slug: str, name: str, idempotency_key: IdempotencyKey | None = None
 ) -> Record:
     """Create a template. Raises Conflict if the slug is in use."""
+    rules = await load_rules(ports, actor.tenant)
+    slug, name = rules.redact_fields((slug, name))
     template = TemplateRecord(parse_unreserved_slug(slug), single_line(name, "name"))
     change = template_change(actor.tenant, ports.clock.new_id("tpl"), template)
     committed_at = await commit_changes(
-        ports, actor.name, "create a template", [change], idempotency_key=idempotency_key
+        ports, actor, "create a template", [change], idempotency_key=idempotency_key
     )
     return record_after(change, committed_at)
 
@@ -66,14 +69,15 @@ async def patch(
     """
     existing = await get(ports, actor, name)
     current = template_from_record(existing)
-    template = replace(current, **fields)
+    rules = await load_rules(ports, actor.tenant)
+    template = replace(current, **rules.redact_fields(fields))
     slug, title = parse_unreserved_slug(template.slug), single_line(template.name, "name")
     template = TemplateRecord(slug, title)
     if template == current:
         return existing
     change = template_change(existing.tenant, existing.id, template, existing)
     committed_at = await commit_changes(
-        ports, actor.name, "change a template", [change], idempotency_key=idempotency_key
+        ports, actor, "change a template", [change], idempotency_key=idempotency_key
     )
     return record_after(change, committed_at, existing)
 
@@ -90,7 +94,7 @@ async def delete(
         raise Conflict("agents follow this template")
     await commit_changes(
         ports,
-        actor.name,
+        actor,
         "delete a template",
         [deletion(existing)],
         collection_revisions=[expected_revision],

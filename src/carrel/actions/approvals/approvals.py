@@ -35,6 +35,7 @@ from carrel.core.approvals import (
     is_past_deadline,
     scoped_call_name,
     session_index_key,
+    waiting_unique_key,
 )
 from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, ValidationError
 from carrel.core.runs import Audience
@@ -56,32 +57,44 @@ class ApprovalRequest:
     mode: Audience
     workspace: str | None = None
     sandbox: str | None = None
-    sandbox_revision: int = 0
+    sandbox_config: str = ""
+    expected_version: int | None = None
     run: str | None = None
     session: str | None = None
     call: str | None = None
 
 
 async def request_approval(ports: Ports, actor: Actor, request: ApprovalRequest) -> Approval:
-    """Store a call until it is answered; a repeated call id returns the same approval.
+    """Store a call until it is answered; a repeated call returns the same approval.
 
-    The arguments are stored sealed, and redacted for display. Raises Conflict if the call id was
-    used for a different call.
+    A call without an id repeats an open one with the same arguments. The arguments are stored
+    sealed, and redacted for display. Raises Conflict if the call id was used for a different call.
     """
-    if existing := await find_for_call(ports, actor.tenant, request):
+    new = await _draft_approval(ports, actor, request)
+    if existing := await _find_repeated(ports, new, request):
         return existing
+    try:
+        await commit(ports, actor, f"request approval to run {new.tool}", new, 0)
+    except Busy:
+        if existing := await _find_repeated(ports, new, request):
+            return existing
+        raise
+    return new
+
+
+async def _draft_approval(ports: Ports, actor: Actor, request: ApprovalRequest) -> Approval:
     id, requested_at = ports.clock.new_id(ID_PREFIX), ports.clock.now()
     rules = await load_rules(ports, actor.tenant)
     sealed = ports.vault.seal(
         msgspec.json.encode(request.arguments), seal_context(actor.tenant, id)
     )
-    new = Approval(
+    return Approval(
         id=id,
         tenant=actor.tenant,
         agent=request.agent,
         tool=request.tool,
         asker=Requester.from_actor(actor),
-        redacted_arguments=_redact_value(rules.redact_text, dict(request.arguments)),
+        redacted_arguments=rules.redact_fields(dict(request.arguments)),
         sealed=sealed,
         digest=call_fingerprint(request.tool, request.arguments),
         requested=requested_at,
@@ -89,19 +102,27 @@ async def request_approval(ports: Ports, actor: Actor, request: ApprovalRequest)
         mode=request.mode,
         workspace=request.workspace,
         sandbox=request.sandbox,
-        sandbox_revision=request.sandbox_revision,
+        sandbox_config=request.sandbox_config,
+        expected_version=request.expected_version,
         run=request.run,
         session=request.session,
         entry_count=await _count_session_entries(ports, actor.tenant, request.session),
         call=request.call,
     )
-    try:
-        await commit(ports, actor.name, f"request approval to run {new.tool}", new, 0)
-    except Busy:
-        if existing := await find_for_call(ports, actor.tenant, request):
-            return existing
-        raise
-    return new
+
+
+async def _find_repeated(ports: Ports, new: Approval, request: ApprovalRequest) -> Approval | None:
+    """Find the approval that this call repeats; one that is past its deadline is closed."""
+    if request.call is not None:
+        return await find_for_call(ports, new.tenant, request)
+    [record] = await ports.records.get_by_unique_key([waiting_unique_key(new)])
+    if record is None:
+        return None
+    approval = approval_from_record(record)
+    if not is_past_deadline(approval, new.requested):
+        return approval
+    await expire(ports, record)
+    return None
 
 
 async def find_for_call(ports: Ports, tenant: str, request: ApprovalRequest) -> Approval | None:
@@ -187,9 +208,7 @@ async def _commit_answer(
     updated = approvals.answer_approval(current, approved, actor.name, answered_at, redacted_reason)
     if updated is not current:
         verb = "approve" if approved else "deny"
-        await commit(
-            ports, actor.name, f"{verb} a call of {current.tool}", updated, record.revision
-        )
+        await commit(ports, actor, f"{verb} a call of {current.tool}", updated, record.revision)
     return updated
 
 
@@ -238,16 +257,3 @@ async def _count_session_entries(ports: Ports, tenant: str, session: str | None)
         return 0
     [record] = await ports.sessions.get(tenant, [session])
     return record.entry_count if record else 0
-
-
-def _redact_value(redact_text: Any, value: Any) -> Any:
-    """Return a JSON value with every string redacted, object keys included."""
-    match value:
-        case str():
-            return redact_text(value)
-        case Mapping():
-            return {redact_text(k): _redact_value(redact_text, v) for k, v in value.items()}
-        case list() | tuple():
-            return [_redact_value(redact_text, item) for item in value]
-        case _:
-            return value

@@ -11,6 +11,7 @@ from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import delete_unchanged, iter_records
 from carrel.actions.retry import retry_on_conflict
 from carrel.core import approvals
+from carrel.core.access import Actor, author_and_key
 from carrel.core.approvals import (
     TRANSITIONS,
     Approval,
@@ -132,22 +133,24 @@ async def is_superseded(ports: Ports, approval: Approval) -> bool:
 
 async def commit(
     ports: Ports,
-    author: str,
+    author: Actor | str,
     reason: str,
     approval: Approval,
     expected: int,
     expected_revisions: Sequence[CollectionRevision] = (),
 ) -> None:
     """Commit the approval and its event if its revision is as expected. Raises Busy."""
+    name, key = author_and_key(author)
     approval_commit = Commit(
         (),
-        author,
+        name,
         reason,
         ports.clock.now(),
         collection_revisions=tuple(expected_revisions),
         changes=(approval_change(approval, expected),),
         run=approval.run,
         events=approval_events(approval),
+        key=key,
     )
     [outcome] = await ports.trees.commit([approval_commit])
     if isinstance(outcome, Applied):

@@ -15,7 +15,7 @@ from msgspec import Struct
 from carrel.actions.accounts.tenants import find_by_slug
 from carrel.actions.catalog.managed_files import load_served_files
 from carrel.actions.catalog.writer import CatalogWriter, ExportResult
-from carrel.actions.policy.policies import POLICY_ID, policy_from_record
+from carrel.actions.policy.policy_models import POLICY_ID, policy_from_record
 from carrel.actions.progress import ProgressCallback, ProgressCounter, no_progress
 from carrel.actions.records import iter_records
 from carrel.core.accounts import tenant_from_record

@@ -12,20 +12,22 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Final
 
+from carrel.actions.events.public_cursors import (
+    FROM_START,
+    conceal_cursor,
+    conceal_event,
+    reveal_cursor,
+)
 from carrel.core.access import Actor, CredentialKind, Role
 from carrel.core.items import is_person_items_scope, person_items_scope
-from carrel.core.runs import Run, RunStatus
-from carrel.core.store.event import RUN_ENDED_BY_STATUS, Event, EventFilter
+from carrel.core.store.event import Event, EventFilter
 from carrel.ports import Events, Ports
 from carrel.ports.logging import get_logger
 
 PAGE_SIZE: Final = 500
-FROM_START: Final = "0"
-"""Cursor before the oldest stored event."""
 _RING_CAPACITY: Final = 4096
 _POLL_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 5.0
-_RUN_END_TYPES: Final = frozenset(RUN_ENDED_BY_STATUS.values())
 _log = get_logger("carrel.streams")
 
 Batch = tuple[Event, ...]
@@ -211,8 +213,10 @@ async def read_page(
     ports: Ports, filter: EventFilter, since: str | None = None, limit: int = PAGE_SIZE
 ) -> tuple[Batch, str | None]:
     """Return events after a cursor, and the next cursor. Raises ValidationError."""
-    events = await ports.events.read_after(_store_cursor(since), filter, limit=limit)
-    return events, events[-1].cursor if events else since
+    cursor = store_cursor(ports, filter, since)
+    events = await ports.events.read_after(cursor, filter, limit=limit)
+    page = tuple(conceal_event(ports, event) for event in events)
+    return page, page[-1].cursor if page else since
 
 
 async def listen(
@@ -223,9 +227,19 @@ async def listen(
     Returns the start cursor and the batches. Raises ValidationError for an invalid cursor before
     the first batch is read.
     """
-    start = await ports.events.latest_cursor() if since is None else since
-    first = await ports.events.read_after(_store_cursor(start), filter, limit=PAGE_SIZE)
-    return start, _stream(ports, filter, _store_cursor(start), first)
+    if since is None:
+        since = conceal_cursor(
+            ports, filter.tenant, await ports.events.latest_cursor(filter.tenant)
+        )
+    cursor = store_cursor(ports, filter, since)
+    first = await ports.events.read_after(cursor, filter, limit=PAGE_SIZE)
+    return since, concealed(ports, follow(ports, filter, cursor, first))
+
+
+async def concealed(ports: Ports, batches: Batches) -> Batches:
+    async with aclosing(batches):
+        async for batch in batches:
+            yield tuple(conceal_event(ports, event) for event in batch)
 
 
 async def listen_to_tenant(
@@ -233,17 +247,17 @@ async def listen_to_tenant(
 ) -> tuple[str, Batches]:
     """Follow the events of a tenant that the caller may see."""
     start, batches = await listen(ports, EventFilter(actor.tenant, types=types), since)
-    return start, _visible_to(actor, batches)
+    return start, visible_to(actor, batches)
 
 
-async def _visible_to(actor: Actor, batches: Batches) -> Batches:
+async def visible_to(actor: Actor, batches: Batches) -> Batches:
     async with aclosing(batches):
         async for batch in batches:
-            if visible := tuple(event for event in batch if _can_see(actor, event)):
+            if visible := tuple(event for event in batch if can_see(actor, event)):
                 yield visible
 
 
-def _can_see(actor: Actor, event: Event) -> bool:
+def can_see(actor: Actor, event: Event) -> bool:
     """Hide a person's items, whose event payloads name their keys, from other members."""
     scope = event.scope
     if scope is None or not is_person_items_scope(scope):
@@ -254,36 +268,14 @@ def _can_see(actor: Actor, event: Event) -> bool:
     )
 
 
-async def listen_to_run(
-    ports: Ports, actor: Actor, run: Run, since: str | None = None
-) -> tuple[str, Batches]:
-    """Follow the events of a run that the caller may see, by default from its start.
-
-    The stream ends when the run ends.
-    """
-    start = FROM_START if since is None else since
-    log = EventFilter(run.tenant, run=run.id)
-    first = await ports.events.read_after(_store_cursor(start), log, limit=PAGE_SIZE)
-    if await _has_ended(ports, run):
-        return start, _visible_to(actor, _remaining(ports, log, _store_cursor(start)))
-    followed = _stream(ports, log, _store_cursor(start), first)
-    return start, _visible_to(actor, _until_ended(followed))
+def store_cursor(ports: Ports, filter: EventFilter, since: str | None) -> str | None:
+    """Return the position in the log. Raises ValidationError."""
+    if since is None or since == FROM_START:
+        return None
+    return reveal_cursor(ports, filter.tenant, since)
 
 
-async def read_run_page(
-    ports: Ports, actor: Actor, run: Run, since: str
-) -> tuple[Batch, str | None, bool]:
-    """Return visible events of a run, the next cursor and whether the page is last."""
-    events, next_cursor = await read_page(ports, EventFilter(run.tenant, run=run.id), since)
-    visible = tuple(event for event in events if _can_see(actor, event))
-    return visible, next_cursor, len(events) < PAGE_SIZE
-
-
-def _store_cursor(since: str | None) -> str | None:
-    return None if since == FROM_START else since
-
-
-async def _stream(ports: Ports, filter: EventFilter, cursor: str | None, first: Batch) -> Batches:
+async def follow(ports: Ports, filter: EventFilter, cursor: str | None, first: Batch) -> Batches:
     if first:
         yield first
         cursor = first[-1].cursor
@@ -291,25 +283,3 @@ async def _stream(ports: Ports, filter: EventFilter, cursor: str | None, first: 
         subscriber = EventSubscriber(broadcaster, filter, cursor)
         while True:
             yield await subscriber.next()
-
-
-async def _until_ended(batches: Batches) -> Batches:
-    async with aclosing(batches):
-        async for batch in batches:
-            yield batch
-            if any(event.type in _RUN_END_TYPES for event in batch):
-                return
-
-
-async def _remaining(ports: Ports, filter: EventFilter, cursor: str | None) -> Batches:
-    while batch := await ports.events.read_after(cursor, filter, limit=PAGE_SIZE):
-        yield batch
-        cursor = batch[-1].cursor
-
-
-async def _has_ended(ports: Ports, run: Run) -> bool:
-    """Return whether the log holds the run's end event or no longer holds the run."""
-    if run.status is RunStatus.RUNNING:
-        return False
-    end_filter = EventFilter(run.tenant, run=run.id, types=_RUN_END_TYPES)
-    return not run.snapshot_kept or bool(await ports.events.read_after(None, end_filter, limit=1))

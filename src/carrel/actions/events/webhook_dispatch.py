@@ -17,6 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from carrel.actions.events import webhooks
+from carrel.actions.events.public_cursors import conceal_event
 from carrel.core.identifiers import TimestampMs
 from carrel.core.store.event import Event
 from carrel.core.store.record import Record, RecordType
@@ -127,7 +128,7 @@ def _new_delivery(ports: Ports, event: Event, webhook: Record) -> Delivery:
         tenant=webhook.tenant,
         webhook=webhook.id,
         type=event.type,
-        body=event_body(event),
+        body=event_body(conceal_event(ports, event)),
         state=DeliveryState.PENDING,
         created_at=now,
         due_at=now,

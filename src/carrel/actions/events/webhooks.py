@@ -67,7 +67,7 @@ async def create(
         ports
     )  # moves the cursor, so the first webhook receives no earlier events
     committed_at = await commit_changes(
-        ports, actor.name, "add a webhook", [change], idempotency_key=idempotency_key
+        ports, actor, "add a webhook", [change], idempotency_key=idempotency_key
     )
     return NewWebhook(record_after(change, committed_at), secret)
 
@@ -121,7 +121,7 @@ async def update(
     )
     reason = "change a webhook"
     committed_at = await commit_changes(
-        ports, actor.name, reason, [record_change], idempotency_key=idempotency_key
+        ports, actor, reason, [record_change], idempotency_key=idempotency_key
     )
     return record_after(record_change, committed_at, existing)
 
@@ -133,7 +133,7 @@ async def delete(
     existing = await get(ports, actor, id)
     await commit_changes(
         ports,
-        actor.name,
+        actor,
         "remove a webhook",
         [deletion(existing)],
         idempotency_key=idempotency_key,

@@ -32,8 +32,7 @@ async def render_draft(ports: Ports, stack: Stack, path: Path, draft: bytes) -> 
     agent_layers = await load_agent_layers(ports, scope.tenant, scope.name)
     rules = await load_rules(ports, scope.tenant)
     file_class = rules.policy.classes.check_path(path)
-    rules.policy.limits_of(scope).check_file_size(len(draft))
-    stored = rules.redactor.redact(draft).content
+    stored = rules.redact_file(scope, draft).content
     if file_class is FileClass.PINNED:
         return RenderedDraft(stored, {})
     variables = agent_layers.resolver.variables

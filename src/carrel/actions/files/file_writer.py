@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Final
 
@@ -9,7 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.actions.overlay.agent_layers import load_resolver
-from carrel.actions.overlay.stacks import load_workspace_revision
+from carrel.actions.overlay.path_clashes import check_new_path
+from carrel.actions.overlay.stacks import load_related_scopes, load_workspace_revision
 from carrel.actions.policy.tenant_rules import TenantRules, find_cached_rules, load_rules
 from carrel.actions.retry import MAX_ATTEMPTS, retry_on_conflict
 from carrel.core.access import Actor, CredentialKind, require_write_access
@@ -23,26 +25,37 @@ from carrel.core.errors import (
     ValidationError,
     WorkspaceTooLarge,
 )
-from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
+from carrel.core.identifiers import Path, ScopeKind, Stack
 from carrel.core.overlay import agent_writes, planned_writes
-from carrel.core.overlay.agent_resolution import AgentFileResolver
+from carrel.core.overlay.agent_resolution import AgentFileResolver, file_from_version
 from carrel.core.overlay.agent_writes import NewContent
-from carrel.core.overlay.compose import File, Layers, file_etag
+from carrel.core.overlay.compose import File, Layers
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.placeholders import render_bytes
 from carrel.core.overlay.planned_writes import PlannedWrite, path_occupied_error
 from carrel.core.overlay.write_condition import UNCONDITIONAL, WriteCondition
 from carrel.core.redaction.redactor import RedactionResult
 from carrel.core.runs import RunStatus
-from carrel.core.store.commit import Applied, Commit, ExpectationFailed, PathOccupied, QuotaExceeded
+from carrel.core.store.commit import (
+    Applied,
+    Commit,
+    ExpectationFailed,
+    PathFree,
+    PathOccupied,
+    QuotaExceeded,
+)
 from carrel.core.store.entry import MARKDOWN, Head
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import RecordType
 from carrel.ports import Ports
+from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
 
 _MEDIA_TYPE: Final = re.compile(
     r"[A-Za-z0-9!#$&^_.+-]{1,64}/[A-Za-z0-9!#$&^_.+-]{1,64}(;[ -~]{0,96})?"
 )
+
+_CLASSIFIED_KINDS: Final = frozenset({ScopeKind.AGENT, ScopeKind.TEMPLATE, ScopeKind.DEFAULTS})
+"""Scopes whose files have a class."""
 
 
 class WriteResult(Struct, frozen=True, gc=False):
@@ -88,20 +101,22 @@ class FileWriter(Struct, frozen=True, gc=False):
         tenant = self.actor.tenant
         rules = find_cached_rules(self.ports, tenant) or await load_rules(self.ports, tenant)
         try:
-            redacted = self._check_and_redact(rules, content)
+            redacted = await self._check_and_redact(rules, content)
         except Refusal:
             redacted = None
         # Large content is stored before the commit, so it needs the current rules.
         if redacted is None or len(redacted.content) > self.ports.blobs.inline_max_bytes:
             rules = await load_rules(self.ports, tenant)
-            redacted = self._check_and_redact(rules, content)
+            redacted = await self._check_and_redact(rules, content)
+        await check_new_path(self.ports, self.stack, self.path, rules.policy.classes)
         result = await self._try_put(rules, redacted, first=True)
         return result or await self._put_again(content)
 
     @retry_on_conflict(MAX_ATTEMPTS - 1)
     async def _put_again(self, content: bytes) -> WriteResult:
         rules = await load_rules(self.ports, self.actor.tenant)
-        redacted = self._check_and_redact(rules, content)
+        redacted = await self._check_and_redact(rules, content)
+        await check_new_path(self.ports, self.stack, self.path, rules.policy.classes)
         result = await self._try_put(rules, redacted, first=False)
         if result is None:
             raise Busy.with_conflicts(str(self.path))
@@ -147,11 +162,15 @@ class FileWriter(Struct, frozen=True, gc=False):
             planned = planned_writes.plan_put(
                 await self._read_layers(), path, blob, condition, type
             )
+        is_shared = kind is ScopeKind.TEMPLATE or kind is ScopeKind.DEFAULTS
+        if is_shared:
+            related_scopes = await load_related_scopes(self.ports, stack)
+            planned = replace(planned, path_checks=(PathFree(path, related_scopes),))
         head = await self._commit(rules, planned, f"put {path.text}")
         if head is None:
             return None
-        file = file_from_head(stack, head)
-        if kind is ScopeKind.TEMPLATE or kind is ScopeKind.DEFAULTS:
+        file = file_from_version(stack, None, head, stack[0])
+        if is_shared:
             file = replace(file, file_class=rules.policy.classes.class_of(path))
         return WriteResult(file, redacted.content, redacted)
 
@@ -203,23 +222,24 @@ class FileWriter(Struct, frozen=True, gc=False):
         resolver = await load_resolver(self.ports, self.stack)
         return None if resolver is None else replace(resolver, classes=rules.policy.classes)
 
-    def _check_and_redact(self, rules: TenantRules, content: bytes) -> RedactionResult:
+    async def _check_and_redact(self, rules: TenantRules, content: bytes) -> RedactionResult:
         """Return the content to store.
 
         Raises Forbidden, WorkspaceTooLarge or ValidationError.
         """
         self._require_writable(rules)
-        rules.policy.limits_of(self.stack[0]).check_file_size(len(content))
+        if self.stack[0].kind in _CLASSIFIED_KINDS:
+            rules.policy.classes.check_path(self.path)
         if rules.redactor.find_in_text(self.path.text):
             raise ValidationError("the path contains a secret")
         if self.options.type is not None and rules.redactor.find_in_text(self.options.type):
             raise ValidationError("contentType contains a secret")
-        return rules.redactor.redact(content)
+        if len(content) > THREAD_THRESHOLD_BYTES:
+            return await asyncio.to_thread(rules.redact_file, self.stack[0], content)
+        return rules.redact_file(self.stack[0], content)
 
     def _require_writable(self, rules: TenantRules) -> None:
         scope = self.stack[0]
-        if scope.kind is not ScopeKind.WORKSPACE:
-            rules.policy.classes.check_path(self.path)
         if scope.kind is not ScopeKind.AGENT:
             return
         require_write_access(self.actor, scope, self.path, rules.policy.agent_writable)
@@ -252,6 +272,7 @@ class FileWriter(Struct, frozen=True, gc=False):
             run=options.run,
             audit_subjects=() if scope.kind is not ScopeKind.AGENT else self._audit_subjects(rules),
             idempotency_key=options.idempotency_key,
+            key=self.actor.key_reference,
         )
         [outcome] = await self.ports.trees.commit((commit,))
         match outcome:
@@ -295,10 +316,3 @@ def quota_error(exceeded: QuotaExceeded) -> WorkspaceTooLarge:
         return WorkspaceTooLarge(f"the workspace may have {limit} files", maxFiles=limit)
     limit = exceeded.quota.max_bytes or 0
     return WorkspaceTooLarge(f"the workspace may have {limit} bytes", maxBytes=limit)
-
-
-def file_from_head(stack: Stack, head: Head, scope: Scope | None = None) -> File:
-    """Return the file of one version, with the etag of the scope that wrote it."""
-    assert head.entry
-    etag = file_etag(head.version, scope or stack[0], single_layer=len(stack) == 1)
-    return File(head, head.entry, stack[0], 0, etag)

@@ -13,14 +13,18 @@ from carrel.actions.files.file_writer import (
     FileWriter,
     WriteOptions,
     WriteResult,
-    file_from_head,
 )
-from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers, load_classes
+from carrel.actions.overlay.agent_layers import (
+    AgentLayers,
+    load_agent_layers,
+    load_classes,
+    load_resolver,
+)
+from carrel.actions.overlay.stack_versions import load_versioned_path
 from carrel.core.access import Actor
-from carrel.core.agents.layers import agent_scopes
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path, ScopeKind, Stack
-from carrel.core.overlay.agent_resolution import AgentFileResolver
+from carrel.core.overlay.agent_resolution import AgentFileResolver, file_from_version
 from carrel.core.overlay.compose import File, Layers, Workspace, compose, resolve, revisions_etag
 from carrel.core.overlay.file_classes import FileClassRules
 from carrel.core.overlay.placeholders import PlaceholderValues, render_bytes
@@ -91,22 +95,32 @@ async def read_contents(ports: Ports, workspace: Workspace, *, raw: bool = False
 
 
 async def read_version(ports: Ports, stack: Stack, path: Path, number: int) -> tuple[File, bytes]:
-    """Read one version of the nearest layer. Raises NotFound, also for a deletion."""
-    scopes = agent_scopes(stack)
-    agent_version, *upstream_versions = await ports.trees.versions(
-        [(scope, path, number) for scope in scopes]
-    )
-    version, scope = agent_version, scopes[0]
-    if (
-        agent_version is None
-        and upstream_versions
-        and not await ports.trees.history(stack[0], path, limit=1)
-    ):
-        version, scope = upstream_versions[0], scopes[1]
+    """Read one version as the stack numbers it, with its stored content.
+
+    Raises NotFound, also for a deletion.
+    """
+    versioned = await load_versioned_path(ports, stack, path)
+    file = versioned.file
+    if file is None or file.version != number:
+        version = await versioned.find(number)
+        if version.row.head.entry is None:
+            raise NotFound(f"no such version of {path}: {number}")
+        file = versioned.to_file(version)
+    return file, await read_content(ports, file, raw=True)
+
+
+async def read_written(ports: Ports, stack: Stack, path: Path, number: int) -> tuple[File, bytes]:
+    """Read what a write left, given the version of the nearest layer that it wrote.
+
+    If the write dropped an override, that is the inherited file. Raises NotFound.
+    """
+    [version] = await ports.trees.versions([(stack[0], path, number)])
     if version is None or version.head.entry is None:
-        raise NotFound(f"no such version of {path}: {number}")
-    blob = version.head.entry.blob
-    return file_from_head(stack, version.head, scope), (await ports.blobs.get([blob]))[blob.digest]
+        file = await get_file(ports, stack, path)
+    else:
+        resolver = await load_resolver(ports, stack)
+        file = file_from_version(stack, resolver, version.head, stack[0])
+    return file, await read_content(ports, file, raw=True)
 
 
 async def load_etag(ports: Ports, stack: Stack, *extra: str) -> str:

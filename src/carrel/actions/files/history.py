@@ -6,15 +6,18 @@ import asyncio
 from dataclasses import dataclass
 
 from carrel.actions.overlay.agent_layers import load_resolver
+from carrel.actions.overlay.stack_versions import (
+    StackVersion,
+    VersionedPath,
+    load_versioned_path,
+)
 from carrel.actions.records import Page
-from carrel.core.agents.layers import agent_scopes
-from carrel.core.errors import NotFound
 from carrel.core.files.diff import unified_diff
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay import agent_resolution
 from carrel.core.overlay.compose import File, Layers, resolve
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.store.entry import Head, Version
+from carrel.core.store.entry import Head
 from carrel.ports import Ports
 
 _INLINE_DIFF_BYTES = 64 * 1024
@@ -23,30 +26,24 @@ _INLINE_DIFF_BYTES = 64 * 1024
 
 async def list_versions(
     ports: Ports, stack: Stack, path: Path, *, before: int | None = None, limit: int = 100
-) -> Page[Version]:
-    """List the versions of the nearest layer, newest first. Raises NotFound."""
-    for scope in agent_scopes(stack):
-        versions = await ports.trees.history(scope, path, before=before, limit=limit + 1)
-        if versions or before is not None:
-            break
-    if not versions and before is None:
-        raise NotFound(f"{path} has no history here")
-    has_more = len(versions) > limit
-    return Page(versions[:limit], str(versions[limit - 1].head.version) if has_more else None)
+) -> Page[StackVersion]:
+    """List the versions of a file, newest first. Raises NotFound.
+
+    Inherited versions are listed where the file is inherited, and before its first override.
+    """
+    return await (await load_versioned_path(ports, stack, path)).page(before, limit)
 
 
 async def diff(ports: Ports, stack: Stack, path: Path, old: int | None, new: int | None) -> str:
     """Diff two versions, by default the newest and its predecessor; 0 is no file."""
-    [tree] = await ports.trees.read(stack[:1], (path,))
-    newest = tree.version(path)
-    if newest == 0:
-        raise NotFound(f"{path} has no history here")
+    versioned = await load_versioned_path(ports, stack, path)
+    newest = (await versioned.page(None, 1)).items[0].number
     last = newest if new is None else new
-    first = max(0, last - 1) if old is None else old
+    if old is None:
+        older = (await versioned.page(last, 1)).items if last else ()
+        old = older[0].number if older else 0
     return await diff_contents(
-        await _load_version(ports, stack, path, first),
-        await _load_version(ports, stack, path, last),
-        path,
+        await _load_version(versioned, old), await _load_version(versioned, last), path
     )
 
 
@@ -56,17 +53,14 @@ async def diff_contents(before: bytes | None, after: bytes | None, path: Path) -
     return await asyncio.to_thread(unified_diff, before, after, path.text)
 
 
-async def _load_version(ports: Ports, stack: Stack, path: Path, number: int) -> bytes | None:
-    """Load the content of a version; None for version 0 or a deletion."""
+async def _load_version(versioned: VersionedPath, number: int) -> bytes | None:
+    """Load the stored content of a version; None for version 0 or a deletion."""
     if number == 0:
         return None
-    [version] = await ports.trees.versions([(stack[0], path, number)])
-    if version is None:
-        raise NotFound(f"no such version of {path}: {number}")
-    if version.head.entry is None:
+    entry = (await versioned.find(number)).row.head.entry
+    if entry is None:
         return None
-    blob = version.head.entry.blob
-    return (await ports.blobs.get([blob]))[blob.digest]
+    return (await versioned.ports.blobs.get([entry.blob]))[entry.blob.digest]
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ async def create_checkpoint(
         index_keys=(_by_agent_index(scope),),
     )
     try:
-        await commit_changes(ports, actor.name, "create a checkpoint", [change])
+        await commit_changes(ports, actor, "create a checkpoint", [change])
     except Conflict:
         [existing] = await ports.records.get(scope.tenant, RecordType.CHECKPOINT, [id])
         assert existing

@@ -18,6 +18,7 @@ from carrel.actions.overlay import stacks
 from carrel.actions.progress import ProgressCallback, no_progress
 from carrel.core.access import Actor, Permission
 from carrel.core.agents.agent import agent_config
+from carrel.core.agents.config import AgentConfig
 from carrel.core.errors import CapabilityNotProvided, NotFound
 from carrel.core.files.diff import unified_diff
 from carrel.core.git.log import Checkpoint, GitCommit, parse_revision
@@ -124,6 +125,11 @@ async def create_pack(
     await refresh(ports, actor, name)
     scope, repositories = await _resolve_repository(ports, actor, name)
     return await repositories.upload_pack(scope, request)
+
+
+def has_git(ports: Ports, config: AgentConfig) -> bool:
+    """Whether an agent has a git history on this server."""
+    return config.workspace_git.enabled and ports.repositories is not None
 
 
 async def _resolve_repository(ports: Ports, actor: Actor, name: str) -> tuple[Scope, Repositories]:

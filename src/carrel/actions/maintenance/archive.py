@@ -16,15 +16,16 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import IO, Any, Final
 
 import msgspec
 
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Digest, TimestampMs
-from carrel.core.maintenance.tables import COLUMNS, OPTIONAL_TABLES, TABLES
+from carrel.core.maintenance.tables import ADDED_COLUMNS, COLUMNS, OPTIONAL_TABLES, TABLES
 from carrel.ports import CorruptContent
 
 FORMAT: Final = "carrel-backup"
@@ -147,12 +148,13 @@ class ArchiveReader:
         expected, count = self.manifest.tables[table], 0
         sha = hashlib.sha256()
         lines = self._iter_lines(f"{table}.jsonl", sha)
-        decoder = _DECODERS[table]
+        added = _missing_values(table, expected.columns)
+        decoder = _row_decoder(table, len(expected.columns))
         while text := await asyncio.to_thread(next, lines, b""):
             with _corrupt_if_unreadable(f"{table}.jsonl"):
                 rows: Rows = await asyncio.to_thread(decoder.decode_lines, text)
             count += len(rows)
-            yield rows
+            yield [(*row, *added) for row in rows] if added else rows
         if (count, sha.hexdigest()) != (expected.rows, expected.sha256):
             raise CorruptContent(
                 f"the backup is damaged: {table}.jsonl does not match its manifest"
@@ -210,10 +212,21 @@ class ArchiveReader:
 
 
 def _has_known_tables(manifest: Manifest) -> bool:
-    """Return whether the tables match ours; tables added later may be absent."""
-    columns = {name: table.columns for name, table in manifest.tables.items()}
+    """Return whether the tables match ours; tables and columns added later may be absent."""
+    columns = {
+        name: (*table.columns, *list(ADDED_COLUMNS.get(name, ()))[-missing:])
+        if (missing := len(_missing_values(name, table.columns)))
+        else table.columns
+        for name, table in manifest.tables.items()
+    }
     absent = {name: TABLES[name] for name in OPTIONAL_TABLES if name not in columns}
     return {**columns, **absent} == TABLES
+
+
+def _missing_values(table: str, columns: Sequence[str]) -> Sequence[Any]:
+    """Values of the columns of a table that a backup lacks."""
+    missing = len(TABLES.get(table, ())) - len(columns)
+    return tuple(ADDED_COLUMNS.get(table, {}).values())[-missing:] if missing > 0 else ()
 
 
 def _compute_seal(file: IO[bytes]) -> tuple[bytes, bytes]:
@@ -243,7 +256,8 @@ def _corrupt_if_unreadable(name: str) -> Iterator[None]:
         raise CorruptContent(f"the backup is damaged: {name} cannot be read") from problem
 
 
-_DECODERS: Final[Mapping[str, msgspec.json.Decoder[Any]]] = {
-    table: msgspec.json.Decoder(tuple[tuple(columns.values())])  # type: ignore[misc]  # built at import
-    for table, columns in COLUMNS.items()
-}
+@cache
+def _row_decoder(table: str, columns: int) -> msgspec.json.Decoder[Any]:
+    """Decoder of rows with the first columns of a table."""
+    types = tuple(COLUMNS[table].values())[:columns]
+    return msgspec.json.Decoder(tuple[types])  # type: ignore[valid-type]  # built at run time

@@ -18,7 +18,7 @@ from carrel.core.maintenance.findings import FindingList
 from carrel.core.maintenance.store_check import PHASES, TREE_TABLES, StoreCheck
 from carrel.core.maintenance.tables import KEY_LENGTHS
 from carrel.core.store.record import RecordType, decode_body
-from carrel.ports import CorruptContent, LargeBlobStore, Ports, StoreMaintenance, StoreSnapshot
+from carrel.ports import CorruptContent, LargeBlobStore, Ports, StoreMaintenance, TableRows
 
 Row = Sequence[Any]
 BlobGetter = Callable[[Digest], Awaitable[bytes | None]]
@@ -39,10 +39,12 @@ async def check_store(
 
     Content younger than `grace` milliseconds may be unreferenced still and is not reported.
     """
-    async with maintenance.snapshot() as snapshot:
+    async with maintenance.snapshot(skip_damaged=True) as snapshot:
         check = await check_rows(
             snapshot, now, grace, ProgressCounter(on_progress, "examining rows")
         )
+        for subject, text in await snapshot.find_damage():
+            check.findings.error(subject, text)
     findings = check.finish()
     get_blob = objects.get if objects else _no_blob
     await check_external_blobs(
@@ -54,7 +56,7 @@ async def check_store(
 
 
 async def check_rows(
-    snapshot: StoreSnapshot, now: TimestampMs, grace: int, progress: ProgressCounter
+    snapshot: TableRows, now: TimestampMs, grace: int, progress: ProgressCounter
 ) -> StoreCheck:
     """Check every row; return the finished check."""
     check = StoreCheck(now, grace)
@@ -145,7 +147,7 @@ async def _collect_objects(
 
 
 async def merge_by_key(
-    snapshot: StoreSnapshot, tables: Sequence[str]
+    snapshot: TableRows, tables: Sequence[str]
 ) -> AsyncIterator[Sequence[tuple[str, Row]]]:
     """Merge the rows of several tables by key; a key comes before its extensions."""
     streams = {table: snapshot.rows(table) for table in tables}

@@ -1,4 +1,4 @@
-"""Deletes an agent's memory after the agent was deleted."""
+"""Deletes the records of an agent after the agent was deleted."""
 
 from __future__ import annotations
 
@@ -10,12 +10,17 @@ from carrel.core.store.record import UNAUDITED_TYPES, RecordChange, RecordType
 from carrel.ports import Ports
 
 _BATCH_SIZE: Final = 500
+_DELETED_TYPES: Final = UNAUDITED_TYPES | {RecordType.APPROVAL, RecordType.JOB}
+"""Types with the agent's index key."""
 _END_OF_TIME_MS: Final = 2**62
 
 
-async def delete_agent_memory(ports: Ports, author: str, tenant: str, agent: str) -> None:
-    """Delete memories, promotions, dreams and recalls of a deleted agent, in batches."""
-    for record_type in sorted(UNAUDITED_TYPES):
+async def delete_agent_records(ports: Ports, author: str, tenant: str, agent: str) -> None:
+    """Delete an agent's memories, dreams, recalls, checkpoints, approvals and jobs.
+
+    In batches; if interrupted, it can be repeated.
+    """
+    for record_type in sorted(_DELETED_TYPES):
         while batch := await ports.records.list(
             tenant, record_type, index_key=agent_index_key(agent), limit=_BATCH_SIZE
         ):
@@ -23,12 +28,16 @@ async def delete_agent_memory(ports: Ports, author: str, tenant: str, agent: str
                 RecordChange(record.tenant, record.type, record.id, None) for record in batch
             ]
             commit = Commit(
-                (), author, "delete an agent's memory", ports.clock.now(), changes=tuple(changes)
+                (), author, "delete an agent's records", ports.clock.now(), changes=tuple(changes)
             )
             [outcome] = await ports.trees.commit([commit])
             assert isinstance(outcome, Applied), outcome
     schedule_change = (RecordChange(tenant, RecordType.DREAM, agent, None),)
     await ports.trees.commit(
-        [Commit((), author, "delete an agent's memory", ports.clock.now(), changes=schedule_change)]
+        [
+            Commit(
+                (), author, "delete an agent's records", ports.clock.now(), changes=schedule_change
+            )
+        ]
     )
     await ports.recalls.prune(tenant, agent, _END_OF_TIME_MS)

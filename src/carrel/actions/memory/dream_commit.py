@@ -23,6 +23,7 @@ from carrel.core.memory.dream_records import (
     dream_from_record,
     dream_header,
     dream_schedule_change,
+    eviction_change,
     promoted_line_from_record,
     promotion_change,
 )
@@ -44,8 +45,13 @@ def plan_promotion(
     ledger: Sequence[Record],
     dream: Dream,
     memories: Mapping[str, Record],
+    evicted: Mapping[str, Record],
 ) -> tuple[dict[Path, str], list[RecordChange]]:
-    """Return the new file texts and the changes of promotion records and memories."""
+    """Return the new file texts and the changes of promotion records and memories.
+
+    `memories` are those that are promoted and evicted now, `evicted` the promotion records of
+    those that were evicted before.
+    """
     tenant, agent, timestamp = files.scope.tenant, dream.agent, dream.started
     after = dream.after if dream.after is not None else files.memory
     after = None if after is None else rules.redact_text(after)
@@ -53,17 +59,21 @@ def plan_promotion(
         item.memory
         for item in find_missing(after or "", [promoted_line_from_record(item) for item in ledger])
     }
-    demoted_ids |= set(dream.evicted)
+    evicted_ids = set(dream.evicted)
     new_lines = {
-        item.memory: PromotedLine(item.memory, block_heading(timestamp), item.line, timestamp)
+        item.memory: PromotedLine(
+            item.memory, block_heading(timestamp), item.line, timestamp, item.score
+        )
         for item in dream.promoted
     }
-    changes = [demotion_change(record) for record in ledger if record.id in demoted_ids]
-    for item in dream.promoted:
-        changes.append(promotion_change(tenant, agent, item, new_lines[item.memory]))
-        record = memories[item.memory]
-        promoted_memory = replace(memory_from_record(record), promoted_at=timestamp)
-        changes.append(memory_change(tenant, promoted_memory, record.revision))
+    changes = [demotion_change(item) for item in ledger if item.id in demoted_ids - evicted_ids]
+    changes += [eviction_change(item, timestamp) for item in ledger if item.id in evicted_ids]
+    changes += [
+        promotion_change(tenant, agent, item, new_lines[item.memory], evicted.get(item.memory))
+        for item in dream.promoted
+    ]
+    changes += _memory_changes(tenant, dream, memories)
+    demoted_ids |= evicted_ids
     counts = (dream.candidates, dream.skipped)
     new_texts = {
         DREAMS_PATH: append_dream(files.texts[DREAMS_PATH], timestamp, counts, dream.promoted)
@@ -77,6 +87,23 @@ def plan_promotion(
             files, after, [*kept_lines, *new_lines.values()], timestamp
         )
     return new_texts, changes
+
+
+def _memory_changes(
+    tenant: str, dream: Dream, memories: Mapping[str, Record]
+) -> list[RecordChange]:
+    """Set when each memory was promoted, or that it no longer is."""
+    promoted_at = {
+        **dict.fromkeys(dream.evicted),
+        **{item.memory: dream.started for item in dream.promoted},
+    }
+    return [
+        memory_change(
+            tenant, replace(memory_from_record(memories[id]), promoted_at=at), memories[id].revision
+        )
+        for id, at in promoted_at.items()
+        if id in memories
+    ]
 
 
 def dream_record_change(tenant: str, dream: Dream) -> RecordChange:

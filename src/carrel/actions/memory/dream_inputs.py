@@ -18,8 +18,10 @@ from carrel.core.agents.agent import agent_config
 from carrel.core.agents.config import DreamConfig
 from carrel.core.identifiers import Scope, TimestampMs
 from carrel.core.memory.dream_records import (
+    Dream,
     promoted_index_key,
     promoted_line_from_record,
+    promotion_from_record,
     proposed_index_key,
     redact_promotion,
 )
@@ -27,6 +29,7 @@ from carrel.core.memory.memory import memory_from_record
 from carrel.core.memory.promoted_lines import MemoryFileUpdate, find_missing, write_promotions
 from carrel.core.memory.promotion_score import (
     MAX_CANDIDATES,
+    MIN_RECALL_SCORE,
     PromotionCandidate,
     RejectedCandidate,
     best_first,
@@ -52,6 +55,8 @@ class DreamInputs:
     """Existing memories that were recalled."""
     promoted: Sequence[str]
     """Ids of recalled memories that were promoted before."""
+    evicted: Mapping[str, Record]
+    """Promotion records of recalled memories whose lines were evicted."""
     promotion_records: Sequence[Record]
     """Promotions with a line in MEMORY.md, according to the records."""
     proposals: Sequence[Record]
@@ -82,10 +87,17 @@ async def load_dream_inputs(ports: Ports, scope: Scope, rules: TenantRules) -> D
     agent_layers = await load_agent_layers(ports, tenant, agent)
     [schedule] = await ports.records.get(tenant, RecordType.DREAM, [agent])
     files = await memory_files.load_memory_files(ports, tenant, agent, rules)
-    recall_stats = await ports.recalls.stats_by_memory(tenant, agent, limit=MAX_CANDIDATES)
+    recall_stats = await ports.recalls.stats_by_memory(
+        tenant, agent, min_score=MIN_RECALL_SCORE, limit=MAX_CANDIDATES
+    )
     ids = [stats.memory for stats in recall_stats]
     memories = await _load_records(ports, tenant, RecordType.MEMORY, ids)
     promotions = await _load_records(ports, tenant, RecordType.PROMOTION, ids)
+    evicted = {
+        id: record
+        for id, record in promotions.items()
+        if promotion_from_record(record).evicted_at is not None
+    }
     promotion_ledger = iter_records(ports, tenant, RecordType.PROMOTION, promoted_index_key(agent))
     return DreamInputs(
         scope,
@@ -98,7 +110,8 @@ async def load_dream_inputs(ports: Ports, scope: Scope, rules: TenantRules) -> D
             for id, record in memories.items()
             if memory_from_record(record).agent == agent
         },
-        [id for id in ids if id in promotions],
+        [id for id in ids if id in promotions and id not in evicted],
+        evicted,
         [redact_promotion(record, rules.redact_text) async for record in promotion_ledger],
         await ports.records.list(tenant, RecordType.DREAM, index_key=proposed_index_key(agent)),
         schedule,
@@ -115,6 +128,12 @@ async def _load_records(
     return by_id
 
 
+async def load_dream_memories(ports: Ports, scope: Scope, dream: Dream) -> Mapping[str, Record]:
+    """Load the existing memories that a dream promotes or evicts, by id."""
+    ids = [*(item.memory for item in dream.promoted), *dream.evicted]
+    return await _load_records(ports, scope.tenant, RecordType.MEMORY, ids)
+
+
 def decide_promotions(inputs: DreamInputs, rules: TenantRules) -> DreamDecision:
     """Decide which memories to promote, with reasons for the others.
 
@@ -122,7 +141,7 @@ def decide_promotions(inputs: DreamInputs, rules: TenantRules) -> DreamDecision:
     """
     settings, promoted_before = inputs.settings, set(inputs.promoted)
     candidates = [
-        _candidate(stats, inputs.memories[stats.memory])
+        _candidate(stats, inputs.memories[stats.memory], inputs.evicted.get(stats.memory))
         for stats in inputs.recall_stats
         if stats.memory in inputs.memories and stats.memory not in promoted_before
     ]
@@ -142,6 +161,7 @@ def decide_promotions(inputs: DreamInputs, rules: TenantRules) -> DreamDecision:
     return DreamDecision(len(candidates), update, all_rejected, count_reasons(all_rejected))
 
 
-def _candidate(stats: RecallStats, record: Record) -> PromotionCandidate:
+def _candidate(stats: RecallStats, record: Record, evicted: Record | None) -> PromotionCandidate:
     memory = memory_from_record(record)
-    return PromotionCandidate(memory.id, memory.content, memory.mode, stats)
+    evicted_at = promotion_from_record(evicted).evicted_at if evicted else None
+    return PromotionCandidate(memory.id, memory.content, memory.mode, stats, evicted_at)

@@ -16,13 +16,19 @@ from carrel.actions.memory.dream_commit import (
     plan_promotion,
     schedule_change,
 )
-from carrel.actions.memory.dream_inputs import DreamInputs, decide_promotions, load_dream_inputs
+from carrel.actions.memory.dream_inputs import (
+    DreamInputs,
+    decide_promotions,
+    load_dream_inputs,
+    load_dream_memories,
+)
 from carrel.actions.memory.memory_files import require_memory_access
 from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.actions.records import FileDrafts, get_record
 from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor
+from carrel.core.agents.agent import agent_config
 from carrel.core.errors import Conflict, NotFound, WorkspaceConflict
 from carrel.core.files.diff import unified_diff
 from carrel.core.identifiers import Scope
@@ -36,6 +42,7 @@ from carrel.core.memory.dream_records import (
 )
 from carrel.core.memory.memory import agent_index_key, index_memories
 from carrel.core.memory.promoted_lines import MEMORY_PATH
+from carrel.core.sessions import format_timestamp
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
@@ -62,20 +69,37 @@ async def sweep(
     agent: str,
     *,
     dry_run: bool = False,
+    force: bool = False,
     idempotency_key: IdempotencyKey | None = None,
 ) -> DreamReport:
     """Promote often recalled memories in one commit, or only report them (dry run).
 
     If the agent's config requires a review, the promotions are stored as a proposal. Raises
-    NotFound, Forbidden, WorkspaceTooLarge, Conflict if MEMORY.md is not text, Busy.
+    NotFound, Forbidden, WorkspaceTooLarge, Busy, and Conflict if MEMORY.md is not text or, without
+    `force`, if a scheduled agent dreamed within its interval.
     """
     [scope, *_] = await stacks.agent_stack(ports, actor, agent)
     require_memory_access(actor, scope)
+    if not (dry_run or force):
+        await _require_interval(ports, scope)
     id = "" if dry_run else ports.clock.new_id("drm")
     report, inputs = await _commit_sweep(ports, actor.name, scope, id, idempotency_key)
     if not dry_run:
         await _prune(ports, scope, inputs, report.dream)
     return report
+
+
+async def _require_interval(ports: Ports, scope: Scope) -> None:
+    """Raise Conflict if the agent's dreams are scheduled and the last is too recent."""
+    agent = await get_record(ports, scope.tenant, RecordType.AGENT, scope.name)
+    settings = agent_config(agent).dreaming
+    [schedule] = await ports.records.get(scope.tenant, RecordType.DREAM, [scope.name])
+    next_dream = schedule_from_record(schedule).next_by_hand(settings.interval_secs)
+    if settings.enabled and next_dream > ports.clock.now():
+        raise Conflict(
+            "this agent dreamed within its interval; wait, or send force",
+            nextDreamAt=format_timestamp(next_dream),
+        )
 
 
 @retry_on_conflict()
@@ -136,8 +160,9 @@ async def _commit_promotions(
     dream: Dream,
     idempotency_key: IdempotencyKey | None,
 ) -> None:
+    memories = await load_dream_memories(ports, inputs.scope, dream)
     new_texts, changes = plan_promotion(
-        inputs.files, rules, inputs.promotion_records, dream, inputs.memories
+        inputs.files, rules, inputs.promotion_records, dream, memories, inputs.evicted
     )
     changes += [dream_record_change(inputs.scope.tenant, dream), schedule_change(inputs, dream)]
     changes += await expired_dream_changes(ports, inputs.scope)
@@ -232,29 +257,26 @@ async def approve(
 ) -> DreamReport:
     """Commit a proposal exactly as reviewed.
 
-    Raises Conflict if it is no longer proposed, and WorkspaceConflict if MEMORY.md or a memory
-    changed since; the next sweep then makes a new proposal.
+    Raises Forbidden unless the caller is a person who is owner or admin, Conflict if it is no
+    longer proposed, and WorkspaceConflict if MEMORY.md or a memory changed since; the next sweep
+    then makes a new proposal.
     """
+    actor.require_person_admin("approve a dream")
     [scope, *_] = await stacks.agent_stack(ports, actor, agent)
-    require_memory_access(actor, scope)
-    await _commit_approval(ports, actor.name, scope, id, idempotency_key)
+    await _commit_approval(ports, actor, scope, id, idempotency_key)
     return await _load_report(ports, scope, await _get_record(ports, scope, id))
 
 
 @retry_on_conflict()
 async def _commit_approval(
-    ports: Ports, author: str, scope: Scope, id: str, idempotency_key: IdempotencyKey | None
+    ports: Ports, author: Actor, scope: Scope, id: str, idempotency_key: IdempotencyKey | None
 ) -> None:
     rules, timestamp = await load_rules(ports, scope.tenant), ports.clock.now()
     record = await _get_record(ports, scope, id)
     dream = _redact_promotions(_require_proposed(record), rules)
     inputs = await load_dream_inputs(ports, scope, rules)
     ids = [item.memory for item in dream.promoted]
-    memories = {
-        item.id: item
-        for item in await ports.records.get(scope.tenant, RecordType.MEMORY, ids)
-        if item
-    }
+    memories = await load_dream_memories(ports, scope, dream)
     already_promoted = set(ids) & set(inputs.promoted)
     if (
         inputs.files.memory_digest != dream.memory_digest
@@ -265,19 +287,22 @@ async def _commit_approval(
         await memory_files.commit_memory_files(
             ports, rules, author, "supersede a dream", FileDrafts(), [change], at=timestamp
         )
-        version = inputs.files.layers[0].version(MEMORY_PATH)
+        version = inputs.files.layers[0].stack_version(MEMORY_PATH)
         raise WorkspaceConflict(
             "MEMORY.md or a memory changed since the proposal; run a new sweep", version
         )
     new_texts, changes = plan_promotion(
-        inputs.files, rules, inputs.promotion_records, dream, memories
+        inputs.files, rules, inputs.promotion_records, dream, memories, inputs.evicted
     )
-    changes.append(close_proposal(record, DreamStatus.DONE, author, timestamp))
+    changes.append(close_proposal(record, DreamStatus.DONE, author.name, timestamp))
     drafts = await memory_files.draft_changed_files(ports, rules, inputs.files, new_texts)
     reason = f"dream: {len(ids)} promoted, as reviewed"
     committed = (ports, rules, author, reason, drafts, changes)
     await memory_files.commit_memory_files(
-        *committed, at=timestamp, idempotency_key=idempotency_key
+        *committed,
+        at=timestamp,
+        idempotency_key=idempotency_key,
+        audit_subjects=(f"{RecordType.DREAM}/{id}", f"{RecordType.AGENT}/{scope.name}"),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from carrel.actions.candidates import find_memories
 from carrel.actions.memory import memory_files, semantic_recall
 from carrel.actions.memory.memory_files import MemoryFiles, require_memory_access
 from carrel.actions.overlay import stacks
@@ -27,11 +28,13 @@ from carrel.core.identifiers import Path, Scope, TimestampMs
 from carrel.core.memory.dream_log import DREAMS_PATH, log_line, remove_line
 from carrel.core.memory.dream_records import (
     DreamStatus,
+    PromotionRecord,
     dream_change,
     dream_from_record,
     promoted_index_key,
     promoted_line_from_record,
     promotion_from_record,
+    promotion_record_change,
     proposed_index_key,
     redact_promotion,
 )
@@ -47,10 +50,17 @@ from carrel.core.memory.memory import (
     normalize_tags,
     parse_kind,
 )
-from carrel.core.memory.promoted_lines import MEMORY_PATH, remove_lines
+from carrel.core.memory.promoted_lines import (
+    MEMORY_PATH,
+    PromotedLine,
+    format_line,
+    remove_lines,
+    replace_line,
+)
 from carrel.core.memory.recall import Recall
 from carrel.core.runs import Audience
-from carrel.core.search.full_text import query_terms, rank_texts, searched_text
+from carrel.core.search.bm25 import rank_texts
+from carrel.core.search.full_text import searched_text
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordChange, RecordType, deletion
 from carrel.ports import Ports
@@ -60,8 +70,6 @@ DEFAULT_RESULTS: Final = 5
 MAX_RESULTS: Final = 50
 MAX_MEMORIES: Final = 50_000
 """Maximum number of memories of one agent."""
-_MAX_CANDIDATES: Final = 200
-"""Full-text matches loaded for ranking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,8 @@ class NewMemory:
     tags: tuple[str, ...] = ()
     kind: str | None = None
     mode: Audience = Audience.MAIN
+    supersedes: str | None = None
+    """Id of the memory whose place it takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +93,7 @@ class RememberResult:
 class MemoryHit:
     memory: Memory
     score: float
-    """1 for the first hit, 1/2 for the second, and so on."""
+    """Share of the query that it answers, from 0 to 1, by the rarity of the words."""
 
 
 @retry_on_conflict()
@@ -96,7 +106,9 @@ async def remember(
 ) -> RememberResult:
     """Store one redacted line; the same text is stored once per scope.
 
-    Raises NotFound, Forbidden, ValidationError, WorkspaceTooLarge if there are too many, Busy.
+    A memory that it supersedes is deleted in the same commit; its line in MEMORY.md becomes that of
+    the new one. Raises NotFound, Forbidden, ValidationError, WorkspaceTooLarge if there are too
+    many, Busy.
     """
     [scope, *_] = await stacks.agent_stack(ports, actor, agent)
     require_memory_access(actor, scope)
@@ -106,16 +118,18 @@ async def remember(
     content = rules.redact_text(line)
     text_key = content_unique_key(scope.tenant, scope.name, new.mode, content)
     [existing] = await ports.records.get_by_unique_key([text_key])
-    if existing is not None:
+    if existing is not None and new.supersedes in {None, existing.id}:
         return RememberResult(memory_from_record(existing), created=False)
     await _check_quota(ports, scope.tenant, scope.name)
     redacted_tags = tuple(rules.redact_text(label) for label in tags)
     memory = new_memory(id, scope.name, content, new.mode, 0, tags=redacted_tags, kind=kind)
+    if new.supersedes is not None:
+        return await _supersede(ports, actor.name, scope, new.supersedes, memory, idempotency_key)
     change = memory_change(scope.tenant, memory, 0)
     try:
         committed_at = await commit_changes(
             ports,
-            actor.name,
+            actor,
             "remember",
             [change],
             collection_revisions=rules.collection_revisions,
@@ -127,6 +141,28 @@ async def remember(
             raise
         return RememberResult(memory_from_record(existing), created=False)
     return RememberResult(memory_from_record(record_after(change, committed_at)), created=True)
+
+
+async def _supersede(
+    ports: Ports,
+    author: str,
+    scope: Scope,
+    id: str,
+    memory: Memory,
+    idempotency_key: IdempotencyKey | None,
+) -> RememberResult:
+    """Replace a memory; from a shared session only a shared one, others seem absent."""
+    superseded = memory_from_record(await _get_record(ports, scope.tenant, scope.name, id))
+    if memory.mode is Audience.SHARED and superseded.mode is not Audience.SHARED:
+        raise NotFound(f"no such memory: {id}")
+    text_key = content_unique_key(scope.tenant, memory.agent, memory.mode, memory.content)
+    [existing] = await ports.records.get_by_unique_key([text_key])
+    await _delete_memory(
+        ports, author, scope, id, idempotency_key, replacement=None if existing else memory
+    )
+    await ports.recalls.delete(scope.tenant, scope.name, [id])
+    stored = await _get_record(ports, scope.tenant, scope.name, (existing or memory).id)
+    return RememberResult(memory_from_record(stored), created=existing is None)
 
 
 async def recall(
@@ -169,21 +205,16 @@ async def search(
     [scope, *_] = await stacks.agent_stack(ports, actor, agent)
     if mode is not Audience.MAIN:
         raise Forbidden("memories are not available in a shared session")
-    terms = query_terms(query)
-    candidates = await ports.records.find(
-        scope.tenant, RecordType.MEMORY, agent_index_key(scope.name), terms, limit=_MAX_CANDIDATES
-    )
+    statistics, candidates = await find_memories(ports, scope.tenant, scope.name, query)
     texts = [(record, searched_text(record.body), record.created_at) for record in candidates]
-    best = rank_texts(query, texts)
-    if terms and ports.semantic_index is not None:
+    best = rank_texts(query, texts, statistics)
+    if statistics.counts and ports.semantic_index is not None:
         nearest = await semantic_recall.find_nearest_memories(
             ports, ports.semantic_index, scope, query, limit=MAX_RESULTS
         )
         best = semantic_recall.merge_hits(query, best, nearest)
     top = best[: max(0, min(limit, MAX_RESULTS))]
-    return tuple(
-        MemoryHit(memory_from_record(record), 1 / rank) for rank, record in enumerate(top, 1)
-    )
+    return tuple(MemoryHit(memory_from_record(hit.key), hit.score) for hit in top)
 
 
 async def list_memories(
@@ -223,16 +254,30 @@ async def forget(
 
 @retry_on_conflict()
 async def _delete_memory(
-    ports: Ports, author: str, scope: Scope, id: str, idempotency_key: IdempotencyKey | None
+    ports: Ports,
+    author: str,
+    scope: Scope,
+    id: str,
+    idempotency_key: IdempotencyKey | None,
+    *,
+    replacement: Memory | None = None,
 ) -> None:
+    """Delete a memory and its line, or put another memory in its place."""
     rules, at = await load_rules(ports, scope.tenant), ports.clock.now()
     memory_record = await _get_record(ports, scope.tenant, scope.name, id)
     [promotion] = await ports.records.get(scope.tenant, RecordType.PROMOTION, [id])
     deleted = [item for item in (memory_record, promotion) if item]
     changes = [deletion(item) for item in deleted]
     changes += await _supersede_proposals(ports, scope.tenant, scope.name, id)
-    drafts = await _draft_without_memory(ports, rules, promotion, at) if promotion else FileDrafts()
-    reason = "forget a memory"
+    new_promotion = _promotion_of(replacement, promotion, rules) if promotion else None
+    if replacement is not None:
+        changes += _replacement_changes(scope.tenant, replacement, new_promotion)
+    drafts = (
+        await _draft_without_memory(ports, rules, promotion, new_promotion, at)
+        if promotion
+        else FileDrafts()
+    )
+    reason = "forget a memory" if replacement is None else "supersede a memory"
     await memory_files.commit_memory_files(
         ports,
         rules,
@@ -245,10 +290,34 @@ async def _delete_memory(
     )
 
 
+def _promotion_of(
+    memory: Memory | None, promotion: Record, rules: TenantRules
+) -> PromotionRecord | None:
+    """Promotion of a memory that takes the line of another one."""
+    current = promotion_from_record(promotion)
+    if memory is None or memory.mode is not Audience.MAIN or current.evicted_at is not None:
+        return None
+    line = format_line(rules.redact_text(memory.content), current)
+    return replace(current, memory=memory.id, line=line)
+
+
+def _replacement_changes(
+    tenant: str, memory: Memory, promotion: PromotionRecord | None
+) -> list[RecordChange]:
+    if promotion is None:
+        return [memory_change(tenant, memory, 0)]
+    promoted_memory = replace(memory, promoted_at=promotion.at)
+    return [memory_change(tenant, promoted_memory, 0), promotion_record_change(tenant, promotion)]
+
+
 async def _draft_without_memory(
-    ports: Ports, rules: TenantRules, promotion: Record, at: TimestampMs
+    ports: Ports,
+    rules: TenantRules,
+    promotion: Record,
+    replacement: PromotionRecord | None,
+    at: TimestampMs,
 ) -> FileDrafts:
-    """Draft the memory files without the lines of a promotion."""
+    """Draft the memory files without the lines of a promotion, or with another's."""
     agent = promotion_from_record(promotion).agent_id
     files = await memory_files.load_memory_files(ports, promotion.tenant, agent, rules)
     ledger = iter_records(ports, promotion.tenant, RecordType.PROMOTION, promoted_index_key(agent))
@@ -256,25 +325,39 @@ async def _draft_without_memory(
         promoted_line_from_record(redact_promotion(item, rules.redact_text))
         async for item in ledger
     ]
-    new_texts = _texts_without_line(files, redact_promotion(promotion, rules.redact_text), rules)
+    redacted = redact_promotion(promotion, rules.redact_text)
+    new_texts = _texts_without_line(files, redacted, replacement, rules)
     if MEMORY_PATH in new_texts:
         others = [item for item in lines if item.memory != promotion.id]
+        if replacement is not None:
+            others.append(
+                PromotedLine(
+                    replacement.memory, replacement.heading, replacement.line, replacement.at
+                )
+            )
         new_texts |= memory_files.changed_index(files, new_texts[MEMORY_PATH], others, at)
     return await memory_files.draft_changed_files(ports, rules, files, new_texts)
 
 
 def _texts_without_line(
-    files: MemoryFiles, promotion: Record, rules: TenantRules
+    files: MemoryFiles, promotion: Record, replacement: PromotionRecord | None, rules: TenantRules
 ) -> dict[Path, str]:
-    memory, diary = files.memory, files.texts[DREAMS_PATH]
+    old, old_log = promoted_line_from_record(promotion), log_line(promotion_from_record(promotion))
     new_texts: dict[Path, str] = {}
-    if memory is not None:
-        new_texts[MEMORY_PATH] = remove_lines(
-            rules.redact_text(memory), [promoted_line_from_record(promotion)]
+    if files.memory is not None:
+        memory = rules.redact_text(files.memory)
+        new_texts[MEMORY_PATH] = (
+            remove_lines(memory, [old])
+            if replacement is None
+            else replace_line(memory, old, replacement.line)
         )
-    if diary is not None:
-        new_texts[DREAMS_PATH] = remove_line(
-            rules.redact_text(diary), log_line(promotion_from_record(promotion))
+    dream_log = files.texts[DREAMS_PATH]
+    if dream_log is not None:
+        text = rules.redact_text(dream_log)
+        new_texts[DREAMS_PATH] = (
+            remove_line(text, old_log)
+            if replacement is None
+            else text.replace(f"\n{old_log}\n", f"\n{log_line(replacement)}\n", 1)
         )
     return new_texts
 

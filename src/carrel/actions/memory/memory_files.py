@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
 from carrel.actions.policy.tenant_rules import TenantRules
 from carrel.actions.records import NO_DRAFTS, FileDrafts
-from carrel.core.access import Actor, require_write_access
+from carrel.core.access import Actor, author_and_key, require_write_access
 from carrel.core.errors import Busy, Conflict, WorkspaceTooLarge
 from carrel.core.identifiers import Digest, Path, Scope, TimestampMs, digest
 from carrel.core.memory.dream_log import (
@@ -26,8 +26,9 @@ from carrel.core.overlay import agent_writes
 from carrel.core.overlay.agent_resolution import AgentFileResolver
 from carrel.core.overlay.agent_writes import NewContent
 from carrel.core.overlay.compose import Layers
+from carrel.core.overlay.planned_writes import path_occupied_error
 from carrel.core.overlay.write_condition import UNCONDITIONAL
-from carrel.core.store.commit import Applied, Commit, QuotaExceeded, expect_unchanged
+from carrel.core.store.commit import Applied, Commit, PathOccupied, QuotaExceeded, expect_unchanged
 from carrel.core.store.entry import MARKDOWN
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import RecordChange
@@ -118,38 +119,46 @@ async def draft_changed_files(
         planned = agent_writes.plan_agent_put(
             files.layers, path, NewContent(blob, type), files.resolver, UNCONDITIONAL
         )
-        drafts += FileDrafts((planned.write,) if planned else ())
+        if planned:
+            drafts += FileDrafts((planned.write,), path_checks=planned.path_checks)
     return drafts
 
 
 async def commit_memory_files(  # noqa: PLR0913 - keyword options of one commit
     ports: Ports,
     rules: TenantRules,
-    author: str,
+    author: Actor | str,
     reason: str,
     files: FileDrafts,
     changes: Sequence[RecordChange],
     *,
     at: TimestampMs,
     idempotency_key: IdempotencyKey | None = None,
+    audit_subjects: Sequence[str] = (),
 ) -> None:
-    """Commit files and record changes. Raises Busy if anything they rest on changed."""
+    """Commit files and record changes. Raises Busy if anything they rest on changed, Conflict."""
     scopes = {write.scope for write in files.writes}
+    name, key = author_and_key(author)
     commit = Commit(
         files.writes,
-        author,
+        name,
         reason,
         at,
         expects=files.expects,
         collection_revisions=rules.collection_revisions,
         changes=tuple(changes),
+        path_checks=files.path_checks,
         quotas=tuple(rules.policy.limits_of(scope).quota(scope) for scope in scopes),
         max_versions=rules.policy.limits.max_versions,
         idempotency_key=idempotency_key,
+        audit_subjects=tuple(audit_subjects),
+        key=key,
     )
     [outcome] = await ports.trees.commit([commit])
     if isinstance(outcome, QuotaExceeded):
         limit = outcome.quota.max_files
         raise WorkspaceTooLarge(f"the workspace may have {limit} files", maxFiles=limit)
+    if isinstance(outcome, PathOccupied):
+        raise path_occupied_error(outcome)
     if not isinstance(outcome, Applied):
         raise Busy.with_conflicts()

@@ -7,6 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from carrel.actions.overlay.path_clashes import check_new_path, is_occupied
+from carrel.actions.overlay.stacks import load_related_scopes
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.actions.records import (
     FileDrafts,
@@ -22,7 +24,7 @@ from carrel.core.identifiers import Digest, Path, Scope, ScopeKind, digest
 from carrel.core.overlay import default_files
 from carrel.core.overlay.default_files import DefaultsPlan, PackagedFiles, SeedState
 from carrel.core.redaction.redactor import Redactor
-from carrel.core.store.commit import Expect, Write
+from carrel.core.store.commit import Expect, PathFree, Write
 from carrel.core.store.entry import Entry
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import RecordChange, RecordType
@@ -100,7 +102,7 @@ async def update(
     """Update every unedited default; accept or dismiss offers only as named.
 
     A dismissed version is not offered again until there is a newer one. Returns the status before
-    the update. Raises NotFound for a path without an offer.
+    the update. Raises NotFound for a path without an offer, Conflict for one that cannot be a file.
     """
     return await _apply_update(ports, actor, accept_paths, dismiss_paths, idempotency_key)
 
@@ -142,6 +144,8 @@ async def _apply_update(
     rules = await load_rules(ports, tenant)
     current, package, tree = await _load_status(ports, tenant, rules)
     offers = _require_offered(current.plan.offers, (*accept_paths, *dismiss_paths))
+    for path in accept_paths:
+        await check_new_path(ports, (tree.scope,), path, rules.policy.classes)
     after = current.plan.seed_state
     for path in (*accept_paths, *dismiss_paths):
         after = default_files.mark_reviewed(after, path, offers[path])
@@ -150,7 +154,7 @@ async def _apply_update(
         return current
     await commit_changes(
         ports,
-        actor.name,
+        actor,
         f"update the defaults to version {after.version}",
         [default_files.seed_state_change(tenant, after, current.revision)],
         collection_revisions=rules.collection_revisions,
@@ -181,7 +185,9 @@ async def _load_status(
     paths = {*package.packaged.files, *seeded.files}
     [tree] = await ports.trees.read([_scope(tenant)], paths)
     stored_digests = {path: entry.blob.digest for path in paths if (entry := tree.entry(path))}
-    plan = default_files.plan_defaults(package.packaged, seeded, stored_digests)
+    new_paths = default_files.new_paths(package.packaged, seeded, stored_digests)
+    occupied = [path for path in new_paths if await is_occupied(ports, tree.scope, path)]
+    plan = default_files.plan_defaults(package.packaged, seeded, stored_digests, occupied)
     return DefaultsStatus(seeded, plan, VERSION, record.revision if record else 0), package, tree
 
 
@@ -192,9 +198,11 @@ async def _drafts(
     paths_to_store = [path for path, digest in writes.items() if digest is not None]
     blobs = await ports.blobs.put([package.contents[path] for path in paths_to_store])
     entries = {path: Entry(blob) for path, blob in zip(paths_to_store, blobs, strict=True)}
+    scopes = await load_related_scopes(ports, (tree.scope,)) if paths_to_store else ()
     return FileDrafts(
         tuple(Write(tree.scope, path, entries.get(path)) for path in writes),
         tuple(Expect(tree.scope, path, tree.version(path)) for path in writes),
+        tuple(PathFree(path, scopes) for path in paths_to_store),
     )
 
 

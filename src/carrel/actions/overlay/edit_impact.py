@@ -7,9 +7,11 @@ from typing import Final
 
 from msgspec import Struct
 
+from carrel.actions.overlay.followers import iter_followers
+from carrel.actions.overlay.path_clashes import LayerClash, iter_layer_clashes
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import iter_records
-from carrel.core.agents.agent import agent_from_record, by_template_index
+from carrel.core.agents.agent import agent_from_record
 from carrel.core.agents.layers import build_stack
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay.agent_resolution import agent_entry
@@ -17,8 +19,8 @@ from carrel.core.overlay.file_classes import FileClass
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 
-_AGENT_PAGE_SIZE: Final = 5_000
-"""Agents read per query."""
+MAX_CLASHES: Final = 100
+"""Listed clashes."""
 
 
 class EditImpact(Struct, frozen=True):
@@ -34,6 +36,8 @@ class EditImpact(Struct, frozen=True):
     """Agents for which the change would wait for a review."""
     shadowed: int
     """Agents for which a nearer layer wins, so nothing changes."""
+    clashes: tuple[LayerClash, ...] = ()
+    """Paths of other layers that do not allow this path to be a file, at most MAX_CLASHES."""
 
 
 async def load_impact(ports: Ports, stack: Stack, path: Path) -> EditImpact:
@@ -45,7 +49,7 @@ async def load_impact(ports: Ports, stack: Stack, path: Path) -> EditImpact:
     file_class = (await load_rules(ports, layer.tenant)).policy.classes.class_of(path)
     shadowing_templates = await _find_shadowing_templates(ports, layer, path)
     followers = changes = reviews = 0
-    async for agents in _iter_followers(ports, layer):
+    async for agents in iter_followers(ports, layer):
         followers += len(agents)
         affected = [
             agent
@@ -59,17 +63,18 @@ async def load_impact(ports: Ports, stack: Stack, path: Path) -> EditImpact:
                 changes += len(affected)
             case FileClass.LIVE:
                 changes += len(affected) - await _count_overrides(ports, affected, path)
-    return EditImpact(path, file_class, followers, changes, reviews, followers - changes - reviews)
+    clashes = tuple([clash async for clash in _iter_first_clashes(ports, layer, path)])
+    shadowed = followers - changes - reviews
+    return EditImpact(path, file_class, followers, changes, reviews, shadowed, clashes)
 
 
-async def _iter_followers(ports: Ports, layer: Scope) -> AsyncIterator[Sequence[Record]]:
-    """Iterate over the agents above a layer, in batches."""
-    index_key, after = by_template_index(layer.name) if layer.kind is ScopeKind.TEMPLATE else "", ""
-    while batch := await ports.records.list(
-        layer.tenant, RecordType.AGENT, index_key=index_key, after=after, limit=_AGENT_PAGE_SIZE
-    ):
-        yield batch
-        after = batch[-1].id
+async def _iter_first_clashes(ports: Ports, layer: Scope, path: Path) -> AsyncIterator[LayerClash]:
+    count = 0
+    async for clash in iter_layer_clashes(ports, layer, path):
+        yield clash
+        count += 1
+        if count == MAX_CLASHES:
+            return
 
 
 async def _find_shadowing_templates(ports: Ports, layer: Scope, path: Path) -> Collection[str]:

@@ -14,9 +14,13 @@ from carrel.core.agents.identity_name import IDENTITY_PATH, rename_identity, use
 from carrel.core.agents.layers import build_stack
 from carrel.core.errors import WorkspaceTooLarge
 from carrel.core.identifiers import Path, Scope
-from carrel.core.overlay.agent_resolution import pinned_entry, upstream_layers
+from carrel.core.overlay.agent_resolution import (
+    AgentFileResolver,
+    is_own_file,
+    upstream_layers,
+)
+from carrel.core.overlay.agent_writes import agent_write, rewritten_entry
 from carrel.core.overlay.compose import Layers, upstream_blob
-from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.placeholders import PlaceholderValues, render_bytes
 from carrel.core.store.blob import Blob
 from carrel.core.store.commit import Expect, Write, expect_unchanged
@@ -60,7 +64,9 @@ async def draft_user_files(
     ]
     blobs = await ports.blobs.put([redacted.content for _, _, redacted in rendered])
     writes = [
-        _checked_write(rules, agent, USER, Entry(blob, source))
+        _checked_write(
+            rules, agent, [trees[scope] for scope in build_stack(agent)], USER, Entry(blob, source)
+        )
         for (agent, source, _), blob in zip(rendered, blobs, strict=True)
         if _differs(trees[build_stack(agent)[0]].entry(USER), blob, source)
     ]
@@ -77,39 +83,31 @@ async def draft_identity_file(
     stack = build_stack(agent)
     trees = await _load_trees(ports, stack, IDENTITY_PATH)
     layers = [trees[scope] for scope in stack]
-    agent_entry, upstream_content = (
-        layers[0].entry(IDENTITY_PATH),
-        upstream_blob(IDENTITY_PATH, upstream_layers(layers)),
-    )
-    if rules.policy.classes.class_of(IDENTITY_PATH) is FileClass.PINNED:
-        agent_entry = pinned_entry(IDENTITY_PATH, layers)
     unchanged = _expect_unchanged(layers, IDENTITY_PATH)
-    source = agent_entry.blob if agent_entry else upstream_content
-    if source is None:
+    file = AgentFileResolver(rules.policy.classes).resolve(IDENTITY_PATH, layers)
+    if file is None:
         return FileDrafts((), unchanged)
-    text = (await ports.blobs.get([source]))[source.digest]
-    if agent_entry is None and uses_agent_name(text):
+    text = (await ports.blobs.get([file.blob]))[file.blob.digest]
+    if not is_own_file(file) and uses_agent_name(text):
         return FileDrafts((), unchanged)
     [blob] = await ports.blobs.put([rules.redactor.redact(rename_identity(text, name)).content])
-    if blob == source:
+    if blob == file.blob:
         return FileDrafts((), unchanged)
-    base = agent_entry.base if agent_entry else upstream_content
-    type = agent_entry.type if agent_entry else _inherited_type(layers)
-    return FileDrafts(
-        (_checked_write(rules, agent, IDENTITY_PATH, Entry(blob, base, type)),), unchanged
-    )
+    entry = rewritten_entry(file, blob, layers)
+    return FileDrafts((_checked_write(rules, agent, layers, IDENTITY_PATH, entry),), unchanged)
 
 
-def _checked_write(rules: TenantRules, agent: Record, path: Path, entry: Entry) -> Write:
-    scope = build_stack(agent)[0]
+def _checked_write(
+    rules: TenantRules, agent: Record, layers: Layers, path: Path, entry: Entry | None
+) -> Write:
     try:
-        rules.policy.limits_of(scope).check_file_size(entry.blob.size)
+        rules.policy.limits_of(layers[0].scope).check_file_size(entry.blob.size if entry else 0)
     except WorkspaceTooLarge as problem:
         subject = f"{path} of agent {agent_from_record(agent).slug}"
         raise WorkspaceTooLarge(
             f"{subject} would be too large: {problem}", **problem.details
         ) from None
-    return Write(scope, path, entry)
+    return agent_write(layers, path, entry, rules.policy.classes.class_of(path))
 
 
 async def _load_trees(ports: Ports, scopes: Iterable[Scope], path: Path) -> Mapping[Scope, Tree]:
@@ -123,7 +121,3 @@ def _expect_unchanged(trees: Iterable[Tree], path: Path) -> tuple[Expect, ...]:
 
 def _differs(entry: Entry | None, blob: Blob, source: Blob) -> bool:
     return entry is None or (entry.blob, entry.base) != (blob, source)
-
-
-def _inherited_type(layers: Layers) -> str:
-    return next(entry.type for tree in layers if (entry := tree.entry(IDENTITY_PATH)))

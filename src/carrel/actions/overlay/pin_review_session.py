@@ -9,11 +9,11 @@ from typing import Final
 
 from msgspec import Struct
 
+from carrel.actions.overlay.stack_versions import load_versioned_path
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
-from carrel.actions.records import load_collection_revision
-from carrel.core.access import Actor, CredentialKind, Role
+from carrel.core.access import Actor
 from carrel.core.agents.layers import build_stack
-from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, Refusal, ValidationError
+from carrel.core.errors import Busy, Conflict, NotFound, Refusal, ValidationError
 from carrel.core.identifiers import Digest, Path, ScopeKind
 from carrel.core.overlay import agent_resolution, pins
 from carrel.core.overlay.compose import Layers
@@ -22,7 +22,7 @@ from carrel.core.overlay.planned_writes import PlannedWrite, path_occupied_error
 from carrel.core.store.commit import Applied, Commit, Outcome, PathOccupied
 from carrel.core.store.entry import Entry, Head, Version
 from carrel.core.store.idempotency import IdempotencyKey
-from carrel.core.store.record import CollectionRevision, Record, RecordType
+from carrel.core.store.record import Record, RecordType, record_revision
 from carrel.core.store.tree import Tree
 from carrel.ports import CorruptContent, Ports
 
@@ -48,14 +48,13 @@ class PinReviewSession:
     actor: Actor
     path: Path
     rules: TenantRules
-    agents_revision: CollectionRevision
     idempotency_key: IdempotencyKey | None = None
     readable_digests: set[Digest] = field(default_factory=set)
     """Digests of contents that were read successfully."""
 
-    async def commit(self, planned: PlannedWrite, reason: str) -> Head | None:
+    async def commit(self, agent: Record, planned: PlannedWrite, reason: str) -> Head | None:
         """Return the agent's new head, or None if it must be planned again."""
-        [outcome] = await self.ports.trees.commit([self._build_commit(planned, reason)])
+        [outcome] = await self.ports.trees.commit([self._build_commit(agent, planned, reason)])
         if isinstance(outcome, PathOccupied):
             raise path_occupied_error(outcome)
         return outcome.heads[0] if isinstance(outcome, Applied) else None
@@ -77,8 +76,13 @@ class PinReviewSession:
         return None
 
     async def accept_each(
-        self, agents: Sequence[Record], reviewed: Digest
+        self, agents: Sequence[Record], source: ScopeKind | None, reviewed: Digest
     ) -> Mapping[str, BulkAcceptOutcome]:
+        """Accept for each agent; with `source`, only for those that this layer offers the file.
+
+        Returns an outcome for each of them, by id.
+        """
+        records = {agent.id: agent for agent in agents}
         stacks = {agent.id: build_stack(agent) for agent in agents}
         scopes = tuple(dict.fromkeys(scope for stack in stacks.values() for scope in stack))
         layer_trees = await self.ports.trees.read(scopes, (self.path,))
@@ -87,6 +91,8 @@ class PinReviewSession:
         commits: dict[str, Commit] = {}
         for id, stack in stacks.items():
             layers = [trees[scope] for scope in stack]
+            if source is not None and not _is_offered_by(source, layers, self.path):
+                continue
             try:
                 planned = pins.plan_accept(layers, self.path, reviewed)
             except Refusal as refusal:
@@ -96,9 +102,8 @@ class PinReviewSession:
             if planned is not None and (problem := await self._check_readable(planned)):
                 results[id] = BulkAcceptOutcome(id, problem=problem)
             elif planned is not None:
-                commits[id] = self._build_commit(
-                    planned, f"{accept_reason(layers, planned)}, for all"
-                )
+                reason = f"{accept_reason(layers, planned)}, for all"
+                commits[id] = self._build_commit(records[id], planned, reason)
         for start in range(0, len(commits), _BATCH_SIZE):
             batch = dict(islice(commits.items(), start, start + _BATCH_SIZE))
             outcomes = await self.ports.trees.commit(list(batch.values()))
@@ -107,18 +112,20 @@ class PinReviewSession:
                 results[id] = BulkAcceptOutcome(id, changed=problem is None, problem=problem)
         return results
 
-    def _build_commit(self, planned: PlannedWrite, reason: str) -> Commit:
+    def _build_commit(self, agent: Record, planned: PlannedWrite, reason: str) -> Commit:
         return Commit(
             (planned.write,),
             self.actor.name,
             reason,
             self.ports.clock.now(),
             expects=planned.expects,
-            collection_revisions=(*self.rules.collection_revisions, self.agents_revision),
+            collection_revisions=self.rules.collection_revisions,
+            record_revisions=(record_revision(agent),),
             path_checks=planned.path_checks,
             max_versions=self.rules.policy.limits_of(planned.write.scope).max_versions,
             audit_subjects=(f"{RecordType.AGENT}/{planned.write.scope.name}",),
             idempotency_key=self.idempotency_key,
+            key=self.actor.key_reference,
         )
 
 
@@ -126,13 +133,18 @@ async def start_review(
     ports: Ports, actor: Actor, path: Path, idempotency_key: IdempotencyKey | None = None
 ) -> PinReviewSession:
     """Start a review. Raises Forbidden, or ValidationError if the path is not pinned."""
-    if actor.kind is not CredentialKind.PERSON or actor.role not in {Role.OWNER, Role.ADMIN}:
-        raise Forbidden("only a person who is owner or admin may review a pinned file")
-    agents_revision = await load_collection_revision(ports, actor.tenant, RecordType.AGENT)
+    actor.require_person_admin("review a pinned file")
     rules = await load_rules(ports, actor.tenant)
     if rules.policy.classes.class_of(path) is not FileClass.PINNED:
         raise ValidationError(f"{path} is not pinned: it needs no review")
-    return PinReviewSession(ports, actor, path, rules, agents_revision, idempotency_key)
+    return PinReviewSession(ports, actor, path, rules, idempotency_key)
+
+
+def _is_offered_by(kind: ScopeKind, layers: Layers, path: Path) -> bool:
+    """Return whether the nearest upper layer that has the file is of this kind."""
+    offering = (tree for tree in agent_resolution.upstream_layers(layers) if tree.entry(path))
+    nearest = next(offering, None)
+    return nearest is not None and nearest.scope.kind is kind
 
 
 def _refusal_from_outcome(outcome: Outcome) -> Refusal | None:
@@ -163,10 +175,9 @@ async def find_previous_review(
     Raises NotFound, also if history was pruned: an earlier version is never guessed.
     """
     if version is not None:
-        [stored] = await ports.trees.versions([(layers[0].scope, path, version)])
-        if stored is None:
-            raise NotFound(f"no such version of {path}: {version}")
-        return stored.head
+        stack = tuple(tree.scope for tree in layers)
+        versioned = await load_versioned_path(ports, stack, path)
+        return (await versioned.find(version)).row.head
     entry = agent_resolution.pinned_entry(path, layers)
     versions = await ports.trees.history(layers[0].scope, path)
     heads = [

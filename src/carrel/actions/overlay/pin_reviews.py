@@ -101,56 +101,68 @@ async def accept(
     Raises WorkspaceConflict if the offered version changed since.
     """
     review = await start_review(ports, actor, path, idempotency_key)
-    stack = build_stack(await _get_agent(ports, actor, name))
+    agent = await _get_agent(ports, actor, name)
+    stack = build_stack(agent)
     layers = await ports.trees.read(stack, (path,))
     planned = pins.plan_accept(layers, path, reviewed)
     if planned is None:
         return pins.pin_status(path, layers)
     await review.require_readable(planned)
-    head = await review.commit(planned, accept_reason(layers, planned))
+    head = await review.commit(agent, planned, accept_reason(layers, planned))
     if head is None:
         raise Busy.with_conflicts(str(path))
     return _status_after(stack, layers, path, head)
 
 
 async def accept_for_all(
-    ports: Ports, actor: Actor, template: str, path: Path, reviewed: Digest
+    ports: Ports, actor: Actor, template: str | None, path: Path, reviewed: Digest
 ) -> tuple[BulkAcceptOutcome, ...]:
     """Accept for every agent of a template; return one outcome each, by id.
 
-    A refusal for one agent does not stop the others. Reads 5,000 agents per query and commits 1,000
+    Without a template: for every agent of the tenant that inherits the file from the defaults. A
+    refusal for one agent does not stop the others. Reads 5,000 agents per query and commits 1,000
     per transaction. Raises NotFound if there is nothing to accept.
     """
     review = await start_review(ports, actor, path)
-    template_record = await get_by_id_or_slug(ports, actor.tenant, RecordType.TEMPLATE, template)
-    scopes = (ScopeKind.TEMPLATE, template_record.id), (ScopeKind.DEFAULTS, "")
-    upstream = await ports.trees.read([Scope(actor.tenant, *scope) for scope in scopes], (path,))
-    if upstream_blob(path, upstream) is None:
-        raise NotFound(f"no such file to accept: {path}")
+    template_id = await _load_offer(ports, actor, template, path)
     results: list[BulkAcceptOutcome] = []
+    after = ""
     while True:
-        after = results[-1].agent if results else ""
         agents = await ports.records.list(
             actor.tenant,
             RecordType.AGENT,
-            index_key=by_template_index(template_record.id),
+            index_key=by_template_index(template_id) if template_id else "",
             after=after,
             limit=_AGENT_PAGE_SIZE,
         )
-        results += await _accept_batch(review, template_record.id, agents, reviewed)
+        results += await _accept_batch(review, template_id, agents, reviewed)
         if len(agents) < _AGENT_PAGE_SIZE:
             return tuple(results)
+        after = agents[-1].id
         review = await start_review(ports, actor, path)
 
 
+async def _load_offer(ports: Ports, actor: Actor, template: str | None, path: Path) -> str | None:
+    """Return the template's id, None for the defaults. Raises NotFound if it lacks the file."""
+    scopes = [Scope(actor.tenant, ScopeKind.DEFAULTS, "")]
+    id = None
+    if template is not None:
+        id = (await get_by_id_or_slug(ports, actor.tenant, RecordType.TEMPLATE, template)).id
+        scopes.append(Scope(actor.tenant, ScopeKind.TEMPLATE, id))
+    if upstream_blob(path, await ports.trees.read(scopes, (path,))) is None:
+        raise NotFound(f"no such file to accept: {path}")
+    return id
+
+
 async def _accept_batch(
-    review: PinReviewSession, template: str, agents: Sequence[Record], reviewed: Digest
+    review: PinReviewSession, template: str | None, agents: Sequence[Record], reviewed: Digest
 ) -> Sequence[BulkAcceptOutcome]:
     """Accept for a batch of agents; retries those that conflicted."""
     results: dict[str, BulkAcceptOutcome] = {}
     pending = agents
     for _ in range(MAX_ATTEMPTS):
-        results |= await review.accept_each(pending, reviewed)
+        source = None if template else ScopeKind.DEFAULTS
+        results |= await review.accept_each(pending, source, reviewed)
         conflicted = [id for id, result in results.items() if isinstance(result.problem, Busy)]
         if not conflicted:
             break
@@ -159,13 +171,13 @@ async def _accept_batch(
         pending = [
             agent
             for agent in reloaded
-            if agent and agent_from_record(agent).template_id == template
+            if agent and (not template or agent_from_record(agent).template_id == template)
         ]
         for id in set(conflicted) - {agent.id for agent in pending}:
             results[id] = BulkAcceptOutcome(
                 id, problem=NotFound("the agent no longer follows the template")
             )
-    return [results[agent.id] for agent in agents]
+    return [results[agent.id] for agent in agents if agent.id in results]
 
 
 @retry_on_conflict()
@@ -179,16 +191,17 @@ async def roll_back(
 ) -> PinStatus:
     """Move the pin back to the previously reviewed version, or to a given version."""
     review = await start_review(ports, actor, path, idempotency_key)
-    stack = build_stack(await _get_agent(ports, actor, name))
+    agent = await _get_agent(ports, actor, name)
+    stack = build_stack(agent)
     layers = await ports.trees.read(stack, (path,))
     previous = await find_previous_review(ports, layers, path, version)
     planned = pins.plan_roll_back(layers, path, previous)
     await review.require_readable(planned)
     is_own_version = not any(previous is tree.heads.get(path) for tree in layers[1:])
-    target = f"its version {previous.version}" if is_own_version else "its initial pin"
+    target = f"its version {previous.stack_version}" if is_own_version else "its initial pin"
     reason = f"{ROLL_BACK_PREFIX}{path.text} back to {target}"
     reason += describe_change(layers, planned)
-    head = await review.commit(planned, reason)
+    head = await review.commit(agent, planned, reason)
     if head is None:
         raise Busy.with_conflicts(str(path))
     return _status_after(stack, layers, path, head)

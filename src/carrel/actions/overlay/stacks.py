@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from carrel.actions.records import get_by_id_or_slug, load_collection_revision
+from carrel.actions.records import get_by_id_or_slug, iter_records, load_collection_revision
 from carrel.core.access import Actor
 from carrel.core.agents.layers import build_stack
 from carrel.core.errors import NotFound
@@ -54,6 +54,24 @@ async def defaults_stack(ports: Ports, actor: Actor) -> Stack:
     if actor.is_confined:
         raise NotFound("this credential is confined to one workspace")
     return (Scope(actor.tenant, ScopeKind.DEFAULTS, ""),)
+
+
+async def load_related_scopes(ports: Ports, stack: Stack) -> Stack:
+    """Return a workspace's scopes and, for a shared layer, those that agents compose with it.
+
+    A template is composed with the defaults, the defaults with every template.
+    """
+    scope = stack[0]
+    defaults = Scope(scope.tenant, ScopeKind.DEFAULTS, "")
+    match scope.kind:
+        case ScopeKind.TEMPLATE:
+            return (scope, defaults)
+        case ScopeKind.DEFAULTS:
+            templates = iter_records(ports, scope.tenant, RecordType.TEMPLATE)
+            ids = [template.id async for template in templates]
+            return (scope, *(Scope(scope.tenant, ScopeKind.TEMPLATE, id) for id in ids))
+        case _:
+            return stack
 
 
 async def _get_cached(ports: Ports, tenant: str, record_type: RecordType, name: str) -> Record:

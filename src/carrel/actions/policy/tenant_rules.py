@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeVar
 
-from carrel.actions.policy.policies import POLICY_ID, policy_from_record
+from msgspec import Struct, structs
+
+from carrel.actions.policy.policy_models import POLICY_ID, policy_from_record
 from carrel.actions.records import iter_records
 from carrel.core.accounts import SecretRecord
+from carrel.core.identifiers import Scope
 from carrel.core.policy import Policy
-from carrel.core.redaction.redactor import Redactor
+from carrel.core.redaction.redactor import RedactionResult, Redactor
 from carrel.core.store.record import CollectionRevision, RecordType, decode_body
 from carrel.ports import Ports
+
+Fields = TypeVar("Fields")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +29,44 @@ class TenantRules:
     collection_revisions: tuple[CollectionRevision, ...]
     """Revisions the rules were computed from; commits made under them expect these."""
 
+    def redact_file(self, scope: Scope, content: bytes) -> RedactionResult:
+        """Redact content to store. Raises WorkspaceTooLarge, also if redaction adds too much."""
+        limits = self.policy.limits_of(scope)
+        limits.check_file_size(len(content))
+        result = self.redactor.redact(content)
+        limits.check_file_size(len(result.content))
+        return result
+
     def redact_text(self, text: str) -> str:
         return self.redactor.redact(text.encode()).content.decode()
+
+    def redact_fields(self, fields: Fields) -> Fields:
+        """Return what a caller sent with every text redacted, object keys included.
+
+        Call it before validation, since a redacted text may no longer be valid.
+        """
+        redacted: Fields = self._redact_value(fields)
+        return redacted
+
+    def _redact_value(self, value: Any) -> Any:
+        match value:
+            case str() if not isinstance(value, Enum):
+                return self.redact_text(value) if self.redactor.find_in_text(value) else value
+            case Mapping():
+                return {
+                    self._redact_value(name): self._redact_value(item)
+                    for name, item in value.items()
+                }
+            case list() | tuple():
+                return type(value)([self._redact_value(item) for item in value])
+            case Struct():
+                return structs.replace(value, **self._redact_value(structs.asdict(value)))
+            case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+                names = [field.name for field in dataclasses.fields(value)]
+                fields = {name: self._redact_value(getattr(value, name)) for name in names}
+                return dataclasses.replace(value, **fields)
+            case _:
+                return value
 
 
 async def load_rules(ports: Ports, tenant: str) -> TenantRules:

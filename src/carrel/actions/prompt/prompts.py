@@ -179,9 +179,7 @@ def prompt_document(file: File, stored: bytes | None, problem: str = "") -> Prom
     content = None if stored is None else files.render_content(file, stored)
     if file_kind(file.entry.type) == LINK:  # the content of a link is its target path
         content, problem = None, _LINK_PROBLEM
-    return PromptDocument(
-        content, file.source_label or file.source.kind, file.head.version, problem
-    )
+    return PromptDocument(content, file.source_label or file.source.kind, file.version, problem)
 
 
 async def _count_tokens(ports: Ports, prompt: Prompt) -> AssembledPrompt:

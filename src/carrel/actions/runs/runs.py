@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from carrel.actions.overlay import stacks
 from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
+from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.prompt_inputs import attached_scopes, load_prompt_inputs, run_prompt_inputs
 from carrel.actions.records import Page, validate_cursor
 from carrel.actions.retry import MAX_ATTEMPTS, retry_on_conflict
@@ -70,6 +71,7 @@ async def start(ports: Ports, actor: Actor, request: RunRequest) -> Run:
     Raises ValidationError, NotFound, Busy, or Conflict if a requested snapshot was deleted.
     """
     _validate_request(request)
+    request = (await load_rules(ports, actor.tenant)).redact_fields(request)
     started = await _start_consistent(ports, actor, request)
     is_noop = started.workflow == NOOP_WORKFLOW
     return await _apply_update(ports, started, RunStatus.COMPLETED) if is_noop else started

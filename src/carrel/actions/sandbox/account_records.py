@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import commit_changes, iter_records, record_after
 from carrel.actions.retry import retry_on_conflict
 from carrel.core import field_validation
@@ -66,6 +67,7 @@ async def create(
 ) -> Record:
     """Create a record. Raises ValidationError."""
     id = ports.clock.new_id(account_type.prefix)
+    fields = await _redact_texts(ports, actor.tenant, fields)
     name, description = field_validation.require_name(fields.get("name")), _description(fields)
     config = await account_type.merge_config(ports, actor.tenant, id, _validate_config(fields), {})
     request = UNSET if idempotency_key is None else _hash_request(idempotency_key)
@@ -73,7 +75,7 @@ async def create(
     change = _record_change(actor.tenant, account_type, id, new)
     reason = f"create a {account_type.record_type}"
     committed_at = await commit_changes(
-        ports, actor.name, reason, [change], idempotency_key=idempotency_key
+        ports, actor, reason, [change], idempotency_key=idempotency_key
     )
     return record_after(change, committed_at)
 
@@ -102,6 +104,7 @@ async def patch(
     """Change the given fields. Raises NotFound and ValidationError."""
     existing = await get(ports, actor, account_type, id)
     current = updated = account_from_record(existing)
+    fields = await _redact_texts(ports, actor.tenant, fields)
     if "name" in fields:
         updated = replace(updated, name=field_validation.require_name(fields["name"]))
     if "description" in fields:
@@ -117,9 +120,15 @@ async def patch(
     change = _record_change(existing.tenant, account_type, id, updated, existing)
     reason = f"change a {account_type.record_type}"
     committed_at = await commit_changes(
-        ports, actor.name, reason, [change], idempotency_key=idempotency_key
+        ports, actor, reason, [change], idempotency_key=idempotency_key
     )
     return record_after(change, committed_at, existing)
+
+
+async def _redact_texts(ports: Ports, tenant: str, fields: Config) -> Config:
+    """Redact name and description; `merge_config` redacts the config."""
+    texts = {name: fields[name] for name in ("name", "description") if name in fields}
+    return {**fields, **(await load_rules(ports, tenant)).redact_fields(texts)}
 
 
 def _validate_config(fields: Config) -> Config:

@@ -1,26 +1,32 @@
 """Search in the files of a shared workspace for lines that match a pattern.
 
-Contents are read from the store in batches of 16 MiB. More than 256 KiB are searched in a thread.
+Small contents are read from the store in batches of 16 MiB, large ones in parts. More than 256 KiB
+are searched in a thread.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from carrel.actions.sandbox.workspace_files import WorkspaceFiles, list_heads, read_file
+from carrel.actions.sandbox.workspace_files import (
+    LARGE_FILE_BYTES,
+    WorkspaceFiles,
+    list_heads,
+    read_file,
+    read_line_parts,
+)
 from carrel.core.errors import NotFound
 from carrel.core.files.file_kinds import is_binary
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.file_tools import relative_to
-from carrel.core.sandbox.grep import GrepQuery, compile_pattern, format_matches, matching_lines
+from carrel.core.sandbox.grep import FileSearch, GrepQuery
 from carrel.core.store.entry import Head
 from carrel.ports import Ports
+from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
 
 BATCH_BYTES: Final = 16 * 1024 * 1024
-INLINE_BYTES: Final = 256 * 1024
-"""Up to this size the search runs on the event loop: starting a thread costs more."""
 
 
 async def search(workspace: WorkspaceFiles, query: GrepQuery, max_bytes: int) -> bytes:
@@ -34,9 +40,15 @@ async def search(workspace: WorkspaceFiles, query: GrepQuery, max_bytes: int) ->
     output: list[bytes] = []
     size = 0
     for batch in _batches(selected):
-        texts = await _read_texts(workspace.ports, batch)
-        texts_by_name = {"" if single else path.text: text for path, text in texts.items()}
-        matches = await _search_texts(query, texts_by_name, max_bytes - size)
+        searches = {
+            head.path: FileSearch(query, "" if single else head.path.text, max_bytes - size)
+            for head in batch
+        }
+        if _size(batch[0]) > LARGE_FILE_BYTES:
+            await _search_parts(workspace.ports, batch[0], searches[batch[0].path])
+        else:
+            await _search_texts(searches, await _read_texts(workspace.ports, batch))
+        matches = [lines for head in batch if (lines := searches[head.path].output())]
         output += matches
         size += sum(map(len, matches))
         if size > max_bytes:
@@ -54,16 +66,24 @@ async def _select(
     return [head for head in in_root if query.includes(head.path)]
 
 
-def _batches(heads: Iterable[Head]) -> Iterator[list[Head]]:
+def _size(head: Head) -> int:
+    return head.entry.blob.size if head.entry else 0
+
+
+def _batches(heads: Sequence[Head]) -> Iterator[list[Head]]:
+    """Yield heads in order, each large file alone."""
     batch: list[Head] = []
     size = 0
     for head in heads:
-        assert head.entry
-        if batch and size + head.entry.blob.size > BATCH_BYTES:
+        is_large = _size(head) > LARGE_FILE_BYTES
+        if batch and (is_large or size + _size(head) > BATCH_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(head)
-        size += head.entry.blob.size
+        size += _size(head)
+        if is_large:
+            yield batch
+            batch, size = [], 0
     if batch:
         yield batch
 
@@ -71,26 +91,25 @@ def _batches(heads: Iterable[Head]) -> Iterator[list[Head]]:
 async def _read_texts(ports: Ports, heads: Sequence[Head]) -> Mapping[Path, bytes]:
     blobs = {head.path: head.entry.blob for head in heads if head.entry}
     contents = await ports.blobs.get(set(blobs.values()))
-    texts = {path: contents[blob.digest] for path, blob in blobs.items()}
-    return {path: text for path, text in texts.items() if not is_binary(text)}
+    return {path: contents[blob.digest] for path, blob in blobs.items()}
 
 
-async def _search_texts(
-    query: GrepQuery, texts: Mapping[str, bytes], max_bytes: int
-) -> Sequence[bytes]:
-    if sum(map(len, texts.values())) > INLINE_BYTES:
-        return await asyncio.to_thread(_matches, query, texts, max_bytes)
-    return _matches(query, texts, max_bytes)
+async def _search_texts(searches: Mapping[Path, FileSearch], texts: Mapping[Path, bytes]) -> None:
+    if sum(map(len, texts.values())) > THREAD_THRESHOLD_BYTES:
+        await asyncio.to_thread(_feed_all, searches, texts)
+    else:
+        _feed_all(searches, texts)
 
 
-def _matches(query: GrepQuery, texts: Mapping[str, bytes], max_bytes: int) -> Sequence[bytes]:
-    regex = compile_pattern(query.pattern, ignore_case=query.ignore_case)
-    output: list[bytes] = []
-    size = 0
-    for name, text in texts.items():
-        if numbers := matching_lines(regex, text, query.max_lines(max_bytes)):
-            output.append(format_matches(query, name, text, numbers))
-            size += len(output[-1])
-        if size > max_bytes:
-            break
-    return output
+def _feed_all(searches: Mapping[Path, FileSearch], texts: Mapping[Path, bytes]) -> None:
+    for path, text in texts.items():
+        if not is_binary(text):
+            searches[path].feed(text)
+
+
+async def _search_parts(ports: Ports, head: Head, search: FileSearch) -> None:
+    assert head.entry
+    async for lines in read_line_parts(ports, head.entry.blob):
+        await asyncio.to_thread(search.feed, lines)
+        if search.is_done:
+            return

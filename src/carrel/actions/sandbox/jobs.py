@@ -58,19 +58,33 @@ async def start_job(
 ) -> None:
     """Record and start a job.
 
-    Raises ValidationError if the provider is not persistent, and SandboxUnavailable.
+    Raises ValidationError if the provider is not persistent, Conflict if too many jobs of the
+    tenant run, and SandboxUnavailable.
     """
+    provider = _persistent_provider(ports, job_record)
+
+    async def is_running() -> bool:
+        job = await provider.get_job(job_record.instance_key, command.id)
+        return job is not None and job.exit_code is None
+
+    async with ports.command_slots.count_job(actor.tenant, command.id, is_running):
+        await _record_and_start(ports, actor, job_record, command)
+
+
+async def _record_and_start(
+    ports: Ports, actor: Actor, job_record: JobRecord, command: CommandSpec
+) -> None:
     provider = _persistent_provider(ports, job_record)
     body = encode_body(job_record)
     change = RecordChange(
         actor.tenant, RecordType.JOB, command.id, body, 0, index_keys=(f"agent:{job_record.agent}",)
     )
-    await commit_changes(ports, actor.name, "start a job", [change])
+    await commit_changes(ports, actor, "start a job", [change])
     try:
-        await provider.start(command, ports.blobs.get)
+        await provider.start(command, ports.blobs)
     except SandboxUnavailable:
         removal = RecordChange(actor.tenant, RecordType.JOB, command.id, None)
-        await commit_changes(ports, actor.name, "delete a job that was refused", [removal])
+        await commit_changes(ports, actor, "delete a job that was refused", [removal])
         raise
 
 

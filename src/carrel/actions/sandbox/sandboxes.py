@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import commit_changes
 from carrel.actions.retry import retry_on_conflict
 from carrel.actions.sandbox import account_records, release
@@ -97,7 +98,7 @@ async def _delete_record(
 ) -> Record:
     existing = await get(ports, actor, id)
     await commit_changes(
-        ports, actor.name, "delete a sandbox", [deletion(existing)], idempotency_key=idempotency_key
+        ports, actor, "delete a sandbox", [deletion(existing)], idempotency_key=idempotency_key
     )
     return existing
 
@@ -133,9 +134,18 @@ async def _merge_config(
 ) -> Mapping[str, Any]:
     before = _decrypt(ports, tenant, id, stored)
     config = parse_sandbox_config(restore_secrets(merge_patch(before, patch), before))
+    config = await _redact_config(ports, tenant, config)
     _require_enforceable(ports, config)
     await _require_public_urls(ports, config)
     return stored if config == before else _encrypt(ports, tenant, id, config)
+
+
+async def _redact_config(ports: Ports, tenant: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Redact all texts of a config but its own secrets, which are stored sealed."""
+    sealed: dict[ConfigPath, str] = {}
+    map_secrets(config, sealed.setdefault)
+    redacted = (await load_rules(ports, tenant)).redact_fields(config)
+    return parse_sandbox_config(map_secrets(redacted, sealed.get))
 
 
 def _require_enforceable(ports: Ports, config: Mapping[str, Any]) -> None:

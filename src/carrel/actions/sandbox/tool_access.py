@@ -90,7 +90,7 @@ def _is_valid_id(id: str) -> bool:
 def sandbox_from_record(record: Record) -> SandboxSpec:
     config = account_from_record(record).config
     mode = PermissionMode(config["permissionMode"])
-    return SandboxSpec(record.id, record.revision, mode, config, record.tenant)
+    return SandboxSpec(record.id, mode, config, record.tenant)
 
 
 def _attached_workspace(

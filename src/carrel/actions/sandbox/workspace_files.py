@@ -5,6 +5,11 @@ All of them work on the store. Links are reported as links and never followed.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Final
+
 from msgspec import Struct
 
 from carrel.actions.files import files
@@ -17,9 +22,21 @@ from carrel.core.errors import Busy, NotFound, ValidationError, WorkspaceConflic
 from carrel.core.files import file_kinds
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay.write_condition import WriteCondition
-from carrel.core.sandbox.file_tools import compile_glob, relative_to, replace_text
+from carrel.core.sandbox.file_tools import (
+    NumberedLines,
+    compile_glob,
+    relative_to,
+    replace_text,
+)
+from carrel.core.store.blob import Blob
 from carrel.core.store.entry import Entry, Head
 from carrel.ports import Ports
+from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
+
+LARGE_FILE_BYTES: Final = 2**20
+"""Larger files are read in parts."""
+_MAX_LINE_BYTES: Final = 8 * 2**20
+"""A longer line is read in pieces."""
 
 
 class WorkspaceFiles(Struct, frozen=True):
@@ -63,29 +80,91 @@ async def list_heads(workspace: WorkspaceFiles) -> list[Head]:
 
 async def read_file(workspace: WorkspaceFiles, path: Path) -> tuple[Head, Entry, bytes]:
     """Read a file. Raises NotFound, and ValidationError for a link."""
+    head, entry = await require_file(workspace, path)
+    content = (await workspace.ports.blobs.get([entry.blob]))[entry.blob.digest]
+    return head, entry, content
+
+
+async def require_file(workspace: WorkspaceFiles, path: Path) -> tuple[Head, Entry]:
+    """Return the head of a file. Raises NotFound, and ValidationError for a link."""
     head = await find_head(workspace, path)
     if head is None or head.entry is None:
         raise NotFound(f"file not found: {path}")
     blob = head.entry.blob
-    content = (await workspace.ports.blobs.get([blob]))[blob.digest]
     if file_kinds.file_kind(head.entry.type) == file_kinds.LINK:
-        target = content.decode(errors="replace")
+        target = (await workspace.ports.blobs.get([blob]))[blob.digest].decode(errors="replace")
         raise ValidationError(f"{path} is a link to {target}; links are not followed")
-    return head, head.entry, content
+    return head, head.entry
 
 
-async def write(workspace: WorkspaceFiles, path: Path, content: bytes) -> WriteResult:
-    """Replace a whole file; the later of two writers wins."""
+async def read_lines(
+    workspace: WorkspaceFiles, path: Path, first: int, limit: int, max_bytes: int
+) -> bytes | Entry:
+    """Return numbered lines of a file; the entry of a binary file.
+
+    A large file is read in parts, up to the last of the lines. Raises as `require_file`.
+    """
+    _, entry = await require_file(workspace, path)
+    lines = NumberedLines(first, limit, max_bytes)
+    if entry.blob.size <= LARGE_FILE_BYTES:
+        content = (await workspace.ports.blobs.get([entry.blob]))[entry.blob.digest]
+        if file_kinds.is_binary(content):
+            return entry
+        lines.feed(content)
+        return lines.output()
+    is_text = False
+    async for part in read_line_parts(workspace.ports, entry.blob):
+        is_text = True
+        await asyncio.to_thread(lines.feed, part)
+        if lines.is_done:
+            break
+    return lines.output() if is_text else entry
+
+
+async def read_line_parts(ports: Ports, blob: Blob) -> AsyncIterator[bytes]:
+    """Yield a large text in parts that end at line ends; nothing of a binary file.
+
+    A line of more than 8 MiB is yielded in pieces.
+    """
+    rest, is_first = b"", True
+    async for part in ports.blobs.read_parts(blob):
+        if is_first and file_kinds.is_binary(part):
+            return
+        is_first = False
+        end = part.rfind(b"\n") + 1
+        if end or len(rest) > _MAX_LINE_BYTES:
+            end = end or len(part)
+            yield rest + part[:end]
+            rest = part[end:]
+        else:
+            rest += part
+    if rest:
+        yield rest
+
+
+async def write(
+    workspace: WorkspaceFiles, path: Path, content: bytes, expected: int | None = None
+) -> WriteResult:
+    """Replace a whole file; the later of two writers wins.
+
+    With `expected`, raises WorkspaceConflict if the file has another version; 0 means absent.
+    """
     head = await find_head(workspace, path)
     old_type = head.entry.type if head and head.entry else None
     form = file_kinds.FILE if old_type is None else file_kinds.file_kind(old_type)
     form = file_kinds.FILE if form == file_kinds.LINK else form
     options = workspace.write_options(
-        "write", path, file_kinds.entry_type(form, path, content, old_type), WriteCondition()
+        "write", path, file_kinds.entry_type(form, path, content, old_type), _condition(expected)
     )
     return await files.put(
         workspace.ports, (workspace.scope,), path, content, workspace.actor, options
     )
+
+
+def _condition(expected: int | None) -> WriteCondition:
+    if not expected:
+        return WriteCondition(absent=expected == 0)
+    return WriteCondition(frozenset([f'"v{expected}"']))
 
 
 async def edit(
@@ -108,9 +187,11 @@ async def _edit_locked(
     policy = (find_cached_rules(ports, tenant) or await load_rules(ports, tenant)).policy
     admit = policy.limits_of(workspace.scope).check_file_size
     head, entry, content = await read_file(workspace, path)
-    after, count = replace_text(
-        content, old, new, replace_all=every, name=path.text, check_size=admit
+    replaced = partial(
+        replace_text, content, old, new, replace_all=every, name=path.text, check_size=admit
     )
+    is_large = len(content) > THREAD_THRESHOLD_BYTES
+    after, count = await asyncio.to_thread(replaced) if is_large else replaced()
     type = file_kinds.entry_type(file_kinds.file_kind(entry.type), path, after, entry.type)
     condition = WriteCondition(frozenset([f'"v{head.version}"']))
     options = workspace.write_options("edit", path, type, condition)

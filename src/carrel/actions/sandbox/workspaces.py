@@ -68,7 +68,7 @@ async def delete(
     if late_drafts.writes:
         reason = "delete a workspace: files written meanwhile"
         await commit_changes(
-            ports, actor.name, reason, [], drafts=late_drafts, max_versions=max_versions
+            ports, actor, reason, [], drafts=late_drafts, max_versions=max_versions
         )
 
 
@@ -82,7 +82,7 @@ async def _delete_with_files(
     reason = "delete a workspace"
     await commit_changes(
         ports,
-        actor.name,
+        actor,
         reason,
         [deletion(existing)],
         idempotency_key=idempotency_key,
@@ -104,7 +104,8 @@ async def _merge_config(
     patch: Mapping[str, Any],
     stored: Mapping[str, Any],
 ) -> Mapping[str, Any]:
-    return parse_workspace_config(merge_patch(stored, patch))
+    rules = await load_rules(ports, tenant)
+    return parse_workspace_config(rules.redact_fields(merge_patch(stored, patch)))
 
 
 WORKSPACE_TYPE: Final = AccountRecordType(RecordType.WORKSPACE, "ws", _merge_config)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -18,6 +17,7 @@ from carrel.actions.sandbox.workspace_files import WorkspaceFiles
 from carrel.core.errors import Busy, IdempotencyInFlight, WorkspaceTooLarge
 from carrel.core.files import file_kinds
 from carrel.core.identifiers import Path
+from carrel.core.redaction.part_redaction import PartRedactor
 from carrel.core.sandbox.write_back import (
     MAX_CHANGED_FILES,
     MAX_LISTED_PATHS,
@@ -25,6 +25,7 @@ from carrel.core.sandbox.write_back import (
     MergePlan,
     PathConflict,
     check_quota,
+    check_sizes,
     conflict_warnings,
     format_paths,
     plan_merge,
@@ -35,14 +36,13 @@ from carrel.core.store.entry import Entry, Head
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import CollectionRevision
 from carrel.core.store.tree import Tree
+from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
 from carrel.ports.sandbox import CommandResult, FileKind, InputFile
 
 _MAX_ATTEMPTS: Final = 25
 _CODEC: Final = json_codec(tuple[str, ...])
 _MAX_REASON_CHARS: Final = 400
 """Characters of a command stored in the commit reason."""
-_INLINE_REDACTION_BYTES: Final = 1024 * 1024
-"""Larger contents are redacted in a thread."""
 
 
 class CommandInputs(Struct, frozen=True):
@@ -98,6 +98,16 @@ async def commit_changes(
 
 async def _no_messages(_: tuple[int, ...]) -> Sequence[str]:
     return ()
+
+
+def _within_size(parts: Iterator[bytes], path: Path, max_bytes: int) -> Iterator[bytes]:
+    """Yield the parts. Raises WorkspaceTooLarge if the file grew, or redaction adds too much."""
+    size = 0
+    for part in parts:
+        size += len(part)
+        if size > max_bytes:
+            raise WorkspaceTooLarge(f"a file may have {max_bytes} bytes; larger: {path}")
+        yield part
 
 
 class _WriteBack(Struct):
@@ -170,7 +180,7 @@ class _WriteBack(Struct):
             and self.rules.collection_revisions == rules.collection_revisions
         ):
             return rules, self.changes
-        self._check_limits(rules)
+        await self._check_limits(rules)
         self.notes.clear()
         entries: dict[Path, Entry] = {}
         for path in sorted(self.result.changed):
@@ -186,7 +196,8 @@ class _WriteBack(Struct):
         self.rules, self.changes = rules, CommandChanges(base, entries, self.result.deleted)
         return rules, self.changes
 
-    def _check_limits(self, rules: TenantRules) -> None:
+    async def _check_limits(self, rules: TenantRules) -> None:
+        """Raise WorkspaceTooLarge for what exceeds a limit, before a byte is read."""
         changed = self.result.changed
         path_count = len(changed) + len(self.result.deleted)
         if path_count > MAX_CHANGED_FILES:
@@ -200,38 +211,35 @@ class _WriteBack(Struct):
             raise WorkspaceTooLarge(
                 f"a file may have {max_file_bytes} bytes; larger: {format_paths(oversized)}"
             )
-        self._raise_if_exceeded(self._check_total_size(rules))
-
-    def _check_total_size(self, rules: TenantRules) -> QuotaExceeded | None:
-        """Return the excess if the changes alone exceed the quota, before reading them."""
         quota = rules.policy.limits_of(self.workspace.scope).quota(self.workspace.scope)
-        changed_bytes = sum(changed.size for changed in self.result.changed.values())
-        heads = self.start.tree.heads.values()
-        stored_bytes = sum(head.entry.blob.size for head in heads if head.entry)
-        is_exceeded = quota.max_bytes is not None and changed_bytes > max(
-            quota.max_bytes, stored_bytes
-        )
-        return (
-            QuotaExceeded(quota, len(self.result.changed), changed_bytes) if is_exceeded else None
+        [current_tree] = await self.workspace.ports.trees.read((self.workspace.scope,))
+        sizes = {path: file.size for path, file in changed.items()}
+        self._raise_if_exceeded(
+            check_sizes(current_tree, {**dict.fromkeys(self.result.deleted), **sizes}, quota)
         )
 
     async def _build_entry(self, rules: TenantRules, path: Path) -> Entry:
-        content = await self.result.content(path)
+        """Redact and store a changed file, a large one in parts."""
         max_file_bytes = rules.policy.limits_of(self.workspace.scope).max_file_bytes
-        if len(content) > max_file_bytes:  # it grew since it was listed
-            raise WorkspaceTooLarge(f"a file may have {max_file_bytes} bytes; larger: {path}")
-        if len(content) > _INLINE_REDACTION_BYTES:
-            redacted = await asyncio.to_thread(rules.redactor.redact, content)
+        changed, blobs = self.result.changed[path], self.workspace.ports.blobs
+        redactor, detector = PartRedactor(rules.redactor), file_kinds.TextDetector()
+
+        def redact(parts: Iterator[bytes]) -> Iterator[bytes]:
+            limited = _within_size(parts, path, max_file_bytes)
+            for part in _within_size(redactor.redact(limited), path, max_file_bytes):
+                detector.feed(part)
+                yield part
+
+        if changed.size > THREAD_THRESHOLD_BYTES:
+            blob = await blobs.put_parts(redact(self.result.read_parts(path)))
         else:
-            redacted = rules.redactor.redact(content)
-        if redacted.replaced:
-            self.notes.append(f"[redacted in {path}: {', '.join(redacted.replaced)}]")
+            content = b"".join(redact(iter([await self.result.content(path)])))
+            [blob] = await blobs.put([content])
+        if redactor.replaced:
+            self.notes.append(f"[redacted in {path}: {', '.join(redactor.replaced)}]")
         old_entry = self.start.tree.entry(path)
-        form = self.result.changed[path].kind
-        type = file_kinds.entry_type(
-            form, path, redacted.content, old_entry.type if old_entry else None
-        )
-        [blob] = await self.workspace.ports.blobs.put([redacted.content])
+        old_type = old_entry.type if old_entry else None
+        type = file_kinds.detected_entry_type(changed.kind, path, detector, old_type)
         return Entry(blob, None, type)
 
     def _build_commits(

@@ -15,7 +15,7 @@ from carrel.core.access import Actor
 from carrel.core.files.file_kinds import is_binary
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind, TimestampMs
 from carrel.core.overlay.placeholders import PlaceholderValues, render_bytes
-from carrel.core.search.snippets import has_all_terms
+from carrel.core.search.passages import count_matches
 from carrel.core.store.blob import Blob
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
@@ -40,7 +40,7 @@ class FileCandidate(Struct, frozen=True):
 
 
 class MatchedFile(Struct, frozen=True):
-    """File whose name or content contains all terms."""
+    """File whose name or content contains a term."""
 
     file: FileCandidate
     content: str
@@ -108,7 +108,7 @@ def select_files(
     """Select files to search, name matches and newest first; also whether that is all."""
     ordered = sorted(
         files,
-        key=lambda file: (has_all_terms(terms, file.path.text), file.updated_at, file.path.text),
+        key=lambda file: (count_matches(terms, file.path.text), file.updated_at, file.path.text),
         reverse=True,
     )
     digests: set[Digest] = set()
@@ -129,7 +129,7 @@ def select_files(
 async def search(
     ports: Ports, terms: Sequence[str], selected: Sequence[FileCandidate]
 ) -> AsyncIterator[list[MatchedFile]]:
-    """Yield batches of files that contain every term; unreadable files are skipped."""
+    """Yield batches of files that contain a term; unreadable files are skipped."""
     for batch in _batches(selected):
         contents = await load_contents(ports, {file.blob for file in batch})
         pairs = [(file, contents[file.blob.digest]) for file in batch]
@@ -144,7 +144,7 @@ def _find_matches(
     for file, content in files:
         served = content if file.variables is None else render_bytes(content, file.variables)
         text = "" if is_binary(served) else served.decode(errors="replace")
-        if has_all_terms(terms, f"{file.path.text}\n{text}"):
+        if count_matches(terms, f"{file.path.text}\n{text}"):
             matches.append(MatchedFile(file, text))
     return matches
 

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from carrel.actions.candidates import find_entries, find_memories
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import get_record
 from carrel.actions.search import file_search
@@ -23,8 +24,9 @@ from carrel.core.agents.agent import agent_from_record
 from carrel.core.identifiers import ScopeKind, TimestampMs
 from carrel.core.memory.memory import agent_index_key
 from carrel.core.runs import Audience
-from carrel.core.search.full_text import query_terms, rank_texts, searched_text
-from carrel.core.search.snippets import find_passage, has_all_terms, make_snippet
+from carrel.core.search.bm25 import rank_texts
+from carrel.core.search.full_text import parse_query, searched_text
+from carrel.core.search.passages import count_matches, find_line, find_match, make_snippet
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 
@@ -67,6 +69,8 @@ class SearchHit(Struct, frozen=True, kw_only=True):
     memory: str | None = None
     session: str | None = None
     entry: int | None = None
+    offset: int = 0
+    """Characters of the text before the match."""
 
 
 class SearchResult(Struct, frozen=True):
@@ -99,12 +103,13 @@ class _HitCollector:
 async def search(
     ports: Ports, actor: Actor, query: str, kinds: Collection[SearchScope], *, limit: int = 20
 ) -> SearchResult:
-    """Find what contains every word of the query, also as a prefix, best first.
+    """Find what contains words of the query, also as prefixes, best first.
 
-    Content the caller may not read is not found. Raises Forbidden.
+    Function words count only in a query without other words. Content the caller may not read is not
+    found. Raises Forbidden.
     """
     actor.require(Permission.WORKSPACE_READ)
-    terms, collector = query_terms(query), _HitCollector()
+    terms, collector = parse_query(query).searched_terms, _HitCollector()
     if not terms:
         return SearchResult((), complete=True)
     agents = await _list_agents(ports, actor, terms, collector)
@@ -113,15 +118,15 @@ async def search(
             ports, actor, terms, collector.limit_items(agents, MAX_AGENTS_FOR_FILES), collector
         )
     if SearchScope.MEMORIES in kinds:
-        await _search_memories(ports, actor.tenant, terms, agents, collector)
+        await _search_memories(ports, actor.tenant, query, agents, collector)
     if SearchScope.SESSIONS in kinds:
-        await _search_sessions(ports, actor.tenant, terms, agents, collector)
+        await _search_sessions(ports, actor.tenant, query, agents, collector)
     texts = [
         (position, f"{hit.path or ''}\n{hit.text}", hit.at)
         for position, hit in _enumerate_hits(collector)
     ]
-    order = await asyncio.to_thread(rank_texts, query, texts)
-    best = [collector.items[position] for position in order[: max(0, min(limit, MAX_HITS))]]
+    ranked = await asyncio.to_thread(rank_texts, query, texts)
+    best = [collector.items[hit.key] for hit in ranked[: max(0, min(limit, MAX_HITS))]]
     rules = await load_rules(ports, actor.tenant)
     return SearchResult(
         tuple(_to_snippet(hit, terms, rules.redact_text) for hit in best), collector.complete
@@ -136,7 +141,10 @@ def _to_snippet(
     hit: SearchHit, terms: Sequence[str], redact_text: Callable[[str], str]
 ) -> SearchHit:
     """Cut the text to a snippet, redacted with the current rules."""
-    return replace(hit, text=make_snippet(terms, redact_text(find_passage(terms, hit.text))))
+    line = find_line(terms, hit.text)
+    match = find_match(terms, line.text, len(line.text)) or 0
+    snippet = make_snippet(terms, redact_text(line.text))
+    return replace(hit, text=snippet, offset=line.offset + match)
 
 
 async def _list_agents(
@@ -155,9 +163,9 @@ async def _list_agents(
         if len(batch) < _PAGE_SIZE:
             break
 
-    def sort_key(agent: Record) -> tuple[bool, TimestampMs]:
+    def sort_key(agent: Record) -> tuple[int, TimestampMs]:
         fields = agent_from_record(agent)
-        return has_all_terms(terms, f"{fields.name} {fields.slug}"), agent.updated_at
+        return count_matches(terms, f"{fields.name} {fields.slug}"), agent.updated_at
 
     return sorted(collector.limit_items(agents, MAX_AGENTS), key=sort_key, reverse=True)
 
@@ -194,7 +202,7 @@ def _hit_from_file(match: MatchedFile) -> SearchHit:
 async def _search_memories(
     ports: Ports,
     tenant: str,
-    terms: Sequence[str],
+    query: str,
     agents: Sequence[Record],
     collector: _HitCollector,
 ) -> None:
@@ -203,14 +211,8 @@ async def _search_memories(
     )
 
     async def search_agent(agent: Record) -> list[SearchHit]:
-        memories = await ports.records.find(
-            tenant, RecordType.MEMORY, agent_index_key(agent.id), terms, limit=_HITS_PER_AGENT
-        )
-        return [
-            _hit_from_memory(agent, record)
-            for record in memories
-            if has_all_terms(terms, searched_text(record.body))
-        ]
+        _, memories = await find_memories(ports, tenant, agent.id, query, limit=_HITS_PER_AGENT)
+        return [_hit_from_memory(agent, record) for record in memories]
 
     await _collect(_with_results(agents, counts), search_agent, collector)
 
@@ -230,7 +232,7 @@ def _hit_from_memory(agent: Record, memory: Record) -> SearchHit:
 async def _search_sessions(
     ports: Ports,
     tenant: str,
-    terms: Sequence[str],
+    query: str,
     agents: Sequence[Record],
     collector: _HitCollector,
 ) -> None:
@@ -238,8 +240,8 @@ async def _search_sessions(
     counts = await ports.sessions.count(tenant, [agent_record.id for agent_record in agents])
 
     async def search_agent(agent: Record) -> list[SearchHit]:
-        hits = await ports.sessions.search(
-            tenant, agent.id, terms, mode=Audience.MAIN, limit=_HITS_PER_AGENT
+        _, hits = await find_entries(
+            ports, tenant, agent.id, query, mode=Audience.MAIN, limit=_HITS_PER_AGENT
         )
         return [
             SearchHit(

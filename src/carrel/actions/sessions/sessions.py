@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from carrel.actions.approvals import approvals
+from carrel.actions.candidates import MAX_CANDIDATES, find_entries
 from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.progress import ProgressCallback, ProgressCounter, no_progress
@@ -20,7 +21,9 @@ from carrel.core.errors import Conflict, NotFound, PayloadTooLarge, ValidationEr
 from carrel.core.identifiers import TimestampMs
 from carrel.core.redaction.redactor import Redactor
 from carrel.core.runs import Audience, parse_audience
-from carrel.core.search.full_text import query_terms, rank_texts
+from carrel.core.search.bm25 import rank_texts
+from carrel.core.search.full_text import parse_query
+from carrel.core.search.passages import Passage, find_passage
 from carrel.core.sessions import (
     MAX_CONTENT_BYTES,
     MAX_NAME_LENGTH,
@@ -28,7 +31,6 @@ from carrel.core.sessions import (
     SessionAppend,
     SpeakerRole,
     TranscriptEntry,
-    TranscriptHit,
     parse_session_id,
 )
 from carrel.core.store.idempotency import IdempotencyKey
@@ -37,8 +39,8 @@ from carrel.ports import Ports
 
 MAX_ENTRIES_PER_APPEND: Final = 100
 """Entries per append."""
-_MAX_CANDIDATES: Final = 200
-"""Entries loaded for ranking."""
+PASSAGE_LENGTH: Final = 200
+"""Characters of the passage of a search match, by default."""
 _PAGE_SIZE: Final = 500
 _INLINE_RANKING_CHARS: Final = 256 * 1024
 """More characters are ranked in a thread."""
@@ -55,6 +57,20 @@ class NewEntry:
     message: str | None = None
     plugin: str = ""
     sender: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryMatch:
+    """An entry found by a search, and its passage that matches best."""
+
+    session: str
+    entry: TranscriptEntry
+    passage: Passage
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the passage is the whole entry."""
+        return len(self.passage.text) == len(self.entry.content)
 
 
 async def start(
@@ -211,7 +227,7 @@ async def list_recent_entries(
     return session, tuple(rows[-limit:]) if limit else ()
 
 
-async def search(
+async def search(  # noqa: PLR0913 - keyword options of one search
     ports: Ports,
     actor: Actor,
     agent: str,
@@ -219,28 +235,27 @@ async def search(
     *,
     mode: Audience | None = None,
     limit: int = 50,
-) -> tuple[TranscriptHit, ...]:
-    """Search entries by words and prefixes, best first, optionally of one audience."""
+    max_chars: int = PASSAGE_LENGTH,
+) -> tuple[EntryMatch, ...]:
+    """Search entries by words and prefixes, best first, optionally of one audience.
+
+    Each match has the passage of at most `max_chars` characters that matches best.
+    """
     owner = await _resolve_agent_id(ports, actor, agent)
-    terms = query_terms(query)
-    hits_by_key: dict[tuple[str, int], TranscriptHit] = {}
-    for every in (True, False):
-        if len(hits_by_key) < limit:
-            hits = await ports.sessions.search(
-                actor.tenant,
-                owner,
-                terms,
-                match_all=every,
-                mode=mode,
-                limit=max(limit, _MAX_CANDIDATES),
-            )
-            hits_by_key |= {(hit.session, hit.entry.sequence): hit for hit in hits}
-    texts = [(key, hit.entry.content, hit.entry.at) for key, hit in hits_by_key.items()]
-    is_slow = sum(len(content) for _, content, _ in texts) > _INLINE_RANKING_CHARS
-    order = (
-        await asyncio.to_thread(rank_texts, query, texts) if is_slow else rank_texts(query, texts)
+    statistics, hits = await find_entries(
+        ports, actor.tenant, owner, query, mode=mode, limit=max(limit, MAX_CANDIDATES)
     )
-    return tuple(hits_by_key[key] for key in order[:limit])
+
+    def rank() -> tuple[EntryMatch, ...]:
+        texts = [(hit, hit.entry.content, hit.entry.at) for hit in hits]
+        terms = parse_query(query).searched_terms
+        return tuple(
+            EntryMatch(hit.session, hit.entry, find_passage(terms, hit.entry.content, max_chars))
+            for hit in [scored.key for scored in rank_texts(query, texts, statistics)[:limit]]
+        )
+
+    is_slow = sum(len(hit.entry.content) for hit in hits) > _INLINE_RANKING_CHARS
+    return await asyncio.to_thread(rank) if is_slow else rank()
 
 
 async def export_jsonl(ports: Ports, session: Session) -> AsyncIterator[bytes]:

@@ -156,6 +156,9 @@ class MirrorFollower:
         try:
             target = (self._claimed[owner], self._slugs[owner])
             await mirror_session(self._ports, self._mirror, session, *target)
+            [current] = await self._ports.sessions.get(session.tenant, [session.id])
+            if current is None:  # erased while its file was written
+                await self._mirror.delete(target[0], "/".join(owner), [session])
         except (OSError, Refusal) as problem:
             self._schedule_retry(owner, problem)
             return False

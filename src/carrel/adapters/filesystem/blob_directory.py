@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import tempfile
 import time
 from collections.abc import AsyncIterator, Collection, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path as File
-from typing import Final
+from typing import IO, Final
 
 from carrel.core.identifiers import Digest, TimestampMs
+from carrel.core.outages import FULL_ERRNOS, StorageFull
+from carrel.ports.blobs import PART_BYTES
 
 _BATCH: Final = 1000
 _TEMPORARY_PREFIX: Final = "unfinished-"
@@ -27,11 +30,36 @@ class DirectoryBlobStore:
     yet.
     """
 
+    component = "blobs"
+
     def __init__(self, root: File) -> None:
         self._root = root
 
+    async def ping(self) -> None:
+        await asyncio.to_thread(self._check_space)
+
     async def put(self, digest: Digest, content: bytes) -> None:
-        await asyncio.to_thread(self._put, digest, content)
+        with self._full_disk_reported():
+            await asyncio.to_thread(self._put, digest, content)
+
+    async def put_parts(self, parts: Iterator[bytes]) -> tuple[Digest, int]:
+        with self._full_disk_reported():
+            return await asyncio.to_thread(self._put_parts, parts)
+
+    @contextmanager
+    def _full_disk_reported(self) -> Iterator[None]:
+        """Raise StorageFull if there is no space."""
+        try:
+            yield
+        except OSError as problem:
+            if problem.errno in FULL_ERRNOS:
+                raise StorageFull(self.component) from problem
+            raise
+
+    async def read_parts(self, digest: Digest) -> AsyncIterator[bytes]:
+        with await asyncio.to_thread(self._open, digest) as file:
+            while part := await asyncio.to_thread(file.read, PART_BYTES):
+                yield part
 
     async def get(self, digest: Digest) -> bytes | None:
         return await asyncio.to_thread(self._get, digest)
@@ -59,23 +87,67 @@ class DirectoryBlobStore:
     def _trash(self) -> File:
         return self._root / "trash"
 
-    def _get(self, digest: Digest) -> bytes | None:
-        """Read from the main directory or the trash.
+    def _check_space(self) -> None:
+        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if os.statvfs(self._root).f_bavail == 0:
+            raise StorageFull(self.component)
 
-        Repeats, since the file may move between the two reads.
+    def _get(self, digest: Digest) -> bytes | None:
+        try:
+            with self._open(digest) as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def _open(self, digest: Digest) -> IO[bytes]:
+        """Open in the main directory or the trash. Raises FileNotFoundError.
+
+        Repeats, since the file may move between the two attempts.
         """
         for root in (self._root, self._trash) * 3:
             with suppress(FileNotFoundError):
-                return _blob_path(root, digest).read_bytes()
-        return None
+                return _blob_path(root, digest).open("rb", buffering=0)
+        raise FileNotFoundError(digest)
 
     def _put(self, digest: Digest, content: bytes) -> None:
+        file = self._make_parent(digest)
+        if not _touch(file):
+            _rename(_write_temporary(file.parent, iter((content,))), file)
+        self._sync_parents(file)
+
+    def _put_parts(self, parts: Iterator[bytes]) -> tuple[Digest, int]:
+        self._unfinished.mkdir(mode=0o700, parents=True, exist_ok=True)
+        hasher, sizes = hashlib.sha256(), [0]
+
+        def hashed() -> Iterator[bytes]:
+            for part in parts:
+                hasher.update(part)
+                sizes[0] += len(part)
+                yield part
+
+        temporary = _write_temporary(self._unfinished, hashed())
+        digest = Digest(f"sha256:{hasher.hexdigest()}")
+        file = self._make_parent(digest)
+        if _touch(file):
+            temporary.unlink()
+        else:
+            _rename(temporary, file)
+        self._sync_parents(file)
+        return digest, sizes[0]
+
+    @property
+    def _unfinished(self) -> File:
+        """Directory of contents whose digest is not known yet."""
+        return self._root / "00" / "00"
+
+    def _make_parent(self, digest: Digest) -> File:
         file = _blob_path(self._root, digest)
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not _touch(file):
-            _write_atomically(file, content)
+        return file
+
+    def _sync_parents(self, file: File) -> None:
         for directory in (file.parent, file.parent.parent, self._root):
-            _sync_directory(directory)
+            _sync(directory)
 
     def _move(self, digests: Collection[Digest], source: File, target: File) -> None:
         for digest in digests:
@@ -85,7 +157,7 @@ class DirectoryBlobStore:
             destination.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with suppress(FileNotFoundError):
                 os.replace(file, destination)
-                _sync_directory(destination.parent)
+                _sync(destination.parent)
 
 
 def _blob_path(root: File, digest: Digest) -> File:
@@ -121,21 +193,31 @@ def _touch(file: File) -> bool:
     return True
 
 
-def _write_atomically(file: File, content: bytes) -> None:
-    descriptor, temporary = tempfile.mkstemp(prefix=_TEMPORARY_PREFIX, dir=file.parent)
+def _write_temporary(directory: File, parts: Iterator[bytes]) -> File:
+    """Write a temporary file; nothing remains if this fails."""
+    descriptor, temporary = tempfile.mkstemp(prefix=_TEMPORARY_PREFIX, dir=directory)
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, file)
+            for part in parts:
+                stream.write(part)
     except BaseException:
         File(temporary).unlink(missing_ok=True)
         raise
+    return File(temporary)
 
 
-def _sync_directory(directory: File) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
+def _rename(temporary: File, file: File) -> None:
+    """Sync a temporary file and rename it."""
+    try:
+        _sync(temporary)
+        os.replace(temporary, file)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _sync(path: File) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

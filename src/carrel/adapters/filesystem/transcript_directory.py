@@ -32,6 +32,9 @@ class DirectoryTranscriptMirror:
         self._file_states: dict[File, tuple[int, int]] = {}
         """Size and number of entries of files that were checked."""
 
+    async def check(self, folder: str) -> None:
+        await asyncio.to_thread(self._check, folder)
+
     async def claim(self, folder: str, owner: str, other_owners: Mapping[str, str]) -> None:
         await asyncio.to_thread(self._claim, folder, owner, other_owners)
 
@@ -55,6 +58,16 @@ class DirectoryTranscriptMirror:
         if not directory.is_relative_to(root):
             raise ValidationError("transcriptsDir is outside the transcripts root")
         return directory
+
+    def _check(self, folder: str) -> None:
+        try:
+            directory = self._resolve_directory(folder)
+            existing = next(file for file in (directory, *directory.parents) if file.exists())
+            usable = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
+        except (OSError, RuntimeError):  # RuntimeError: a loop of symbolic links
+            usable = False
+        if not usable:
+            raise ValidationError(f"config: transcriptsDir {folder!a} is not a writable directory")
 
     def _claim(self, folder: str, owner: str, others: Mapping[str, str]) -> None:
         directory = self._resolve_directory(folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import shutil
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -47,6 +48,14 @@ class GitDirectory:
                 await self._run_in_thread(repository.close)
             finally:
                 os.close(lock)
+
+    async def delete(self, scope: Scope) -> None:
+        place = self.repository_path(scope)
+        if not place.parent.is_dir():
+            return
+        async with self.lock(scope):
+            for suffix in (".git", ".new", ".old"):
+                await self._run_in_thread(shutil.rmtree, place.with_suffix(suffix), True)
 
     async def advertise_refs(self, scope: Scope) -> bytes:
         from carrel.adapters.git.upload_pack import advertise_refs  # noqa: PLC0415 - see above

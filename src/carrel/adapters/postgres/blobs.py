@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from carrel.adapters.postgres.database import Database
 from carrel.adapters.postgres.read_batching import RequestBatcher
-from carrel.core.identifiers import Digest, digest
+from carrel.core.identifiers import Digest
 from carrel.core.store.blob import Blob
 from carrel.ports import CorruptContent, LargeBlobStore
+from carrel.ports.blobs import hash_content, verify_parts
 
 _MAX_BATCH_IDS: Final = 64
 _UNLIMITED_BYTES: Final = 2**62
-_THREAD_THRESHOLD_BYTES: Final = 2**18
-"""Larger contents are hashed in a thread."""
 
 _Bodies = Mapping[int, bytes | None]
 
@@ -43,11 +42,30 @@ class PostgresBlobs:
         return tuple([await self._put(content) for content in contents])
 
     async def _put(self, content: bytes) -> Blob:
-        content_digest = await _digest(content)
+        content_digest = await hash_content(content)
         if self._objects is None or len(content) <= self._inline:
             return Blob(content_digest, len(content), content)
         await self._objects.put(content_digest, content)
         return Blob(content_digest, len(content))
+
+    async def put_parts(self, parts: Iterator[bytes]) -> Blob:
+        if self._objects is None:
+            return await self._put(await asyncio.to_thread(b"".join, parts))
+        return Blob(*await self._objects.put_parts(parts))
+
+    async def read_parts(self, blob: Blob) -> AsyncIterator[bytes]:
+        if self._objects is None or not await self._is_external(blob):
+            yield (await self.get([blob]))[blob.digest]
+            return
+        async for part in verify_parts(self._objects.read_parts(blob.digest), blob.digest):
+            yield part
+
+    async def _is_external(self, blob: Blob) -> bool:
+        """Whether the content is in the large blob store."""
+        if not isinstance(blob.storage_ref, int):
+            return blob.storage_ref is None
+        rows = await self._database.rows("is_external", blob.storage_ref)
+        return bool(rows and rows[0][0])
 
     async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
         contents = {
@@ -61,7 +79,7 @@ class PostgresBlobs:
         for content_digest in {blob.digest for blob in blobs} - contents.keys():
             contents[content_digest] = await self._read_object(content_digest)
         for content_digest, content in contents.items():
-            if await _digest(content) != content_digest:
+            if await hash_content(content) != content_digest:
                 raise CorruptContent(f"content {content_digest} does not match its digest")
         return contents
 
@@ -75,11 +93,3 @@ class PostgresBlobs:
         if content is None:
             raise CorruptContent(f"content {content_digest} is missing")
         return content
-
-
-async def _digest(content: bytes) -> Digest:
-    return (
-        digest(content)
-        if len(content) < _THREAD_THRESHOLD_BYTES
-        else await asyncio.to_thread(digest, content)
-    )

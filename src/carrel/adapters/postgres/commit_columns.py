@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import asdict
+
 from carrel.adapters.postgres.advisory_locks import (
     RECORDS_LOCK,
     collection_lock_name,
@@ -87,7 +89,7 @@ class CommitColumns:
             *numeric_columns(self._collection_numbers, 2),
             *numeric_columns(self._quota_numbers, 3),
             *numeric_columns(self._path_check_numbers, 3),
-            *numeric_columns(self._write_numbers, 5),
+            *numeric_columns(self._write_numbers, 6),
         ]
 
     def outcomes(self, result: Row) -> list[Outcome]:
@@ -112,9 +114,8 @@ class CommitColumns:
                 )
             elif codes[index] == "change":
                 position, unique_key = from_json(states[index])
-                outcomes.append(
-                    ExpectationFailed(commit.changes[position - 1], unique_key=unique_key)
-                )
+                expected = (*commit.changes, *commit.record_revisions)[position - 1]
+                outcomes.append(ExpectationFailed(expected, unique_key=unique_key))
             elif codes[index] == "path":
                 outcomes.append(
                     PathOccupied(self._path_checks[rows[index] - 1], Path(from_json(states[index])))
@@ -124,20 +125,21 @@ class CommitColumns:
                 outcomes.append(QuotaExceeded(quota, *from_json(states[index])))
         return outcomes
 
-    def _heads(self, versions: Row, revisions: Row, timestamps: Row, ids: Row) -> list[Head]:
+    def _heads(
+        self, versions: Row, offsets: Row, revisions: Row, timestamps: Row, ids: Row
+    ) -> list[Head]:
         """Return the head of each write; those of refused commits are meaningless."""
         writes = (write for commit in self._commits for write in commit.writes)
         heads = []
         for index, write in enumerate(writes):
             entry = write.entry
             if entry is not None:
-                _, _, blob, base, _ = self._write_numbers[index]
+                _, _, blob, base, *_ = self._write_numbers[index]
                 stored_blob = Blob(entry.blob.digest, entry.blob.size, ids[blob - 1])
                 stored_base = entry.base and Blob(entry.base.digest, entry.base.size, ids[base - 1])
                 entry = Entry(stored_blob, stored_base, entry.type)
-            heads.append(
-                Head(write.path, versions[index], revisions[index], timestamps[index], entry)
-            )
+            columns = (versions[index], revisions[index], timestamps[index])
+            heads.append(Head(write.path, *columns, entry, offsets[index] or 0))
         return heads
 
     def _add(self, commit: Commit) -> None:
@@ -161,7 +163,9 @@ class CommitColumns:
                 len(self._path_check_numbers),
             )
         )
-        has_changes = commit.changes or commit.audit_subjects or commit.events
+        has_changes = any(
+            (commit.changes, commit.record_revisions, commit.audit_subjects, commit.events)
+        )
         changes = self._changes_to_json(commit) if has_changes else None
         row = (
             commit.author,
@@ -197,8 +201,9 @@ class CommitColumns:
             blob = entry and self._blob_index(entry.blob)
             base = entry and entry.base and self._blob_index(entry.base)
             self._write_rows.append((entry and entry.type,))
+            is_last = last[path_index] == position
             self._write_numbers.append(
-                (commit_number, path_index, blob, base, last[path_index] == position)
+                (commit_number, path_index, blob, base, is_last, write.version_offset)
             )
 
     def _scope_index(self, scope: Scope) -> int:
@@ -241,7 +246,7 @@ class CommitColumns:
         return commit.run
 
     def _changes_to_json(self, commit: Commit) -> str:
-        """Encode record changes, audit subjects and events, in this order.
+        """Encode record changes, records read, audit subjects and events, in this order.
 
         Unaudited record types do not need the lock of all records: their unique keys start with
         tenant and type, which the collection's lock covers.
@@ -252,7 +257,6 @@ class CommitColumns:
         self._exclusive_locks.update(
             collection_lock_name(change.tenant, change.type) for change in changes
         )
-        subjects = [name.partition("/") for name in commit.audit_subjects]
         return to_json(
             [
                 {
@@ -269,16 +273,9 @@ class CommitColumns:
                 }
                 for change in changes
             ]
-            + [
-                {
-                    "kind": "subject",
-                    "tenant": commit.writes[0].scope.tenant,
-                    "type": record_type,
-                    "id": id,
-                    "audited": True,
-                }
-                for record_type, _, id in subjects
-            ]
+            + self._records_read(commit)
+            + _subjects(commit)
+            + _key_items(commit)
             + [
                 {
                     "kind": "event",
@@ -291,12 +288,43 @@ class CommitColumns:
             ]
         )
 
+    def _records_read(self, commit: Commit) -> list[dict[str, object]]:
+        """Lock and encode the records that the commit expects unchanged."""
+        self._shared_locks.update(
+            collection_lock_name(read.tenant, read.type) for read in commit.record_revisions
+        )
+        return [
+            {
+                "kind": "read",
+                "tenant": read.tenant,
+                "type": read.type,
+                "id": read.id,
+                "expected": read.revision,
+                "audited": False,
+            }
+            for read in commit.record_revisions
+        ]
+
     def _idempotency_key_to_json(self, commit: Commit) -> str | None:
         key = commit.idempotency_key
         if key is None:
             return None
         self._exclusive_locks.add(idempotency_key_lock_name(key))
         return to_json((key.tenant, key.endpoint, key.key))
+
+
+def _subjects(commit: Commit) -> list[dict[str, object]]:
+    """Records that the audit names beside those that change."""
+    return [
+        {
+            "kind": "subject",
+            "tenant": commit.tenant,
+            "type": record_type,
+            "id": id,
+            "audited": True,
+        }
+        for record_type, _, id in (name.partition("/") for name in commit.audit_subjects)
+    ]
 
 
 def _head_from_json(path: Path, text: str | None) -> Head | None:
@@ -306,3 +334,9 @@ def _head_from_json(path: Path, text: str | None) -> Head | None:
     for position in (4, 8):
         row[position] = row[position] and bytes.fromhex(row[position])
     return head_from_row(path, row, 0)
+
+
+def _key_items(commit: Commit) -> list[dict[str, Any]]:
+    """Encode the author's key for the audit."""
+    key = commit.key
+    return [] if key is None else [asdict(key) | {"kind": "key", "audited": False}]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from importlib.resources import files
 from typing import Any, Final, cast
@@ -14,6 +14,7 @@ import asyncpg
 from carrel.adapters.postgres.rows import Row
 from carrel.core import sql_statements
 from carrel.core.errors import ValidationError
+from carrel.core.outages import StorageFull, Unreachable
 
 PACKAGE_FILES: Final = files("carrel.adapters.postgres")
 STATEMENTS: Final = sql_statements.parse_statements(
@@ -24,6 +25,9 @@ MIGRATIONS: Final[Mapping[str, str]] = {
     for file in sorted((PACKAGE_FILES / "migrations").iterdir(), key=lambda file: file.name)
     if file.name.endswith(".sql")
 }
+REINDEXING_MIGRATIONS: Final = frozenset({"0002_search_terms.sql"})
+"""Migrations that clear the full-text indexes."""
+RebuildIndexes = Callable[[asyncpg.Connection], Awaitable[object]]
 MIN_SERVER_VERSION: Final = 15
 
 _SESSION_SETTINGS: Final = {
@@ -43,6 +47,23 @@ _SHORT_QUERY_SETTINGS: Final = {
 }
 
 
+_CONNECT_TIMEOUT_SECONDS: Final = 10.0
+_QUERY_TIMEOUT_SECONDS: Final = 30.0
+"""A server that stopped answering without closing its connections is reported after this time."""
+_OUTAGES: Final = (
+    OSError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.ReadOnlySQLTransactionError,
+)
+"""Errors of a server that is down, restarting, overloaded, misconfigured or a standby."""
+
+
 class PostgresSchemaMismatch(Exception):
     """The database cannot be served by this version of Carrel."""
 
@@ -52,35 +73,52 @@ class Database:
 
     def __init__(self, url: str, pool: asyncpg.Pool) -> None:
         self.url, self._pool = url, pool
+        self.is_disk_full = False
+        """Whether the last statement failed because the server's disk was full."""
 
     async def rows(self, name: str, *values: Any) -> Sequence[Row]:
-        with translate_driver_errors():
+        with self._translate_errors():
             return cast(Sequence[Row], await self._pool.fetch(STATEMENTS[name], *values))
 
     async def row(self, name: str, *values: Any) -> Row:
         """Return the only row of a query."""
-        with translate_driver_errors():
+        with self._translate_errors():
             return cast(Row, await self._pool.fetchrow(STATEMENTS[name], *values))
 
     async def value(self, name: str, *values: Any) -> Any:
-        with translate_driver_errors():
+        with self._translate_errors():
             return await self._pool.fetchval(STATEMENTS[name], *values)
 
     async def script(self, text: str) -> None:
         """Run statements in one round trip."""
-        await self._pool.execute(text)
+        with self._translate_errors():
+            await self._pool.execute(text)
+
+    @contextmanager
+    def _translate_errors(self) -> Iterator[None]:
+        try:
+            with translate_driver_errors():
+                yield
+        except StorageFull:
+            self.is_disk_full = True
+            raise
 
 
 @contextmanager
 def translate_driver_errors() -> Iterator[None]:
-    """Raise ValidationError for text that PostgreSQL cannot store, such as NUL."""
+    """Raise outages as such, and ValidationError for text that PostgreSQL cannot store."""
     try:
         yield
-    except asyncpg.InternalClientError as error:
-        # Raised by the driver when a connection ends in the middle of a message.
-        raise ConnectionError("the database connection was closed") from error
     except (asyncpg.CharacterNotInRepertoireError, asyncpg.UntranslatableCharacterError) as error:
         raise ValidationError("text contains a character that cannot be stored") from error
+    except asyncpg.DiskFullError as error:
+        raise StorageFull("database") from error
+    except (Unreachable, StorageFull):
+        raise
+    except asyncpg.DataError:
+        raise  # an InterfaceError, but of an argument
+    except _OUTAGES as error:
+        raise Unreachable("database", type(error).__name__) from error
 
 
 def searchable_text(text: str) -> str | None:
@@ -97,7 +135,8 @@ async def open_database(url: str, size: int) -> AsyncIterator[Database]:
         max_queries=2**31,
         server_settings={**_SESSION_SETTINGS, **_SHORT_QUERY_SETTINGS},
         reset=_skip_reset,
-        timeout=10,
+        timeout=_CONNECT_TIMEOUT_SECONDS,
+        command_timeout=_QUERY_TIMEOUT_SECONDS,
     )
     async with pool:
         yield Database(url, pool)
@@ -110,15 +149,21 @@ async def _skip_reset(connection: Any) -> None:
 @asynccontextmanager
 async def exclusive_connection(url: str) -> AsyncIterator[asyncpg.Connection]:
     """Open a separate connection for long operations, with default planning."""
-    connection = await asyncpg.connect(url, server_settings=_SESSION_SETTINGS, timeout=10)
-    try:
-        yield connection
-    finally:
-        await connection.close()
+    with translate_driver_errors():
+        connection = await asyncpg.connect(
+            url, server_settings=_SESSION_SETTINGS, timeout=_CONNECT_TIMEOUT_SECONDS
+        )
+        try:
+            yield connection
+        finally:
+            await connection.close()
 
 
-async def prepare(url: str) -> None:
-    """Migrate the database. Processes that start at the same time wait."""
+async def prepare(url: str, rebuild_indexes: RebuildIndexes | None = None) -> None:
+    """Migrate the database. Processes that start at the same time wait.
+
+    `rebuild_indexes` runs after a migration that clears the full-text indexes, in its transaction.
+    """
     async with exclusive_connection(url) as connection:
         if connection.get_server_version().major < MIN_SERVER_VERSION:
             raise PostgresSchemaMismatch(f"Carrel needs PostgreSQL {MIN_SERVER_VERSION} or newer")
@@ -126,12 +171,15 @@ async def prepare(url: str) -> None:
             raise PostgresSchemaMismatch("the database encoding must be UTF8")
         async with connection.transaction():
             await connection.execute(STATEMENTS["lock_migrations"])
-            await _migrate(connection)
+            applied = set(await _migrate(connection))
+            if rebuild_indexes and REINDEXING_MIGRATIONS & applied:
+                await rebuild_indexes(connection)
             if await connection.fetchval(STATEMENTS["has_future_events"]):
                 await connection.execute(STATEMENTS["reset_event_xids"])
 
 
-async def _migrate(connection: asyncpg.Connection) -> None:
+async def _migrate(connection: asyncpg.Connection) -> list[str]:
+    """Apply the missing migrations and return their names."""
     await connection.execute(STATEMENTS["create_migration_table"])
     applied = {
         name: checksum for name, checksum in await connection.fetch(STATEMENTS["migrations"])
@@ -140,6 +188,7 @@ async def _migrate(connection: asyncpg.Connection) -> None:
         raise PostgresSchemaMismatch(
             f"the database has unknown migration {unknown[-1]}; use a newer version of Carrel"
         )
+    missing = [name for name in MIGRATIONS if name not in applied]
     for name, text in MIGRATIONS.items():
         checksum = hashlib.sha256(text.encode()).hexdigest()
         if applied.get(name, checksum) != checksum:
@@ -151,3 +200,4 @@ async def _migrate(connection: asyncpg.Connection) -> None:
             await connection.execute(
                 STATEMENTS["add_migration"], name, checksum, time.time_ns() // 10**6
             )
+    return missing

@@ -37,8 +37,11 @@ class PostgresEvents:
         rows = await self._database.rows("events_after", *_parse_cursor(cursor), *conditions, limit)
         return tuple(map(_event_from_row, rows))
 
-    async def latest_cursor(self) -> str:
-        """Return the cursor of the horizon: every later event follows it."""
+    async def latest_cursor(self, tenant: str | None = None) -> str:
+        """Return the cursor of the horizon, or of the tenant's newest event before it."""
+        if tenant is not None:
+            rows = await self._database.rows("latest_tenant_event", searchable_text(tenant))
+            return f"{rows[0][0]}.{rows[0][1]}" if rows else "0"
         row = await self._database.row("latest_event")
         return f"{int(row[0]) - 1}.{row[1]}"
 

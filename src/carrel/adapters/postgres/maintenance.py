@@ -54,6 +54,10 @@ class PostgresSnapshot:
         while batch_rows := await cursor.fetch(min(batch, _BATCH_SIZES.get(table, batch))):
             yield [tuple(row) for row in batch_rows]
 
+    async def find_damage(self) -> Sequence[tuple[str, str]]:
+        """Nothing: the server has its own checks and fails on damaged pages."""
+        return ()
+
 
 class PostgresMaintenance:
     def __init__(self, database: Database) -> None:
@@ -61,9 +65,15 @@ class PostgresMaintenance:
 
     async def ping(self) -> None:
         await self._database.value("ping")
+        if self._database.is_disk_full:
+            await self._database.value("probe_write")
+            self._database.is_disk_full = False
+
+    async def keep_reserve(self) -> None:
+        """Do nothing: the database server manages its disk."""
 
     @asynccontextmanager
-    async def snapshot(self) -> AsyncIterator[PostgresSnapshot]:
+    async def snapshot(self, *, skip_damaged: bool = False) -> AsyncIterator[PostgresSnapshot]:
         async with (
             exclusive_connection(self._database.url) as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),
@@ -105,6 +115,12 @@ class PostgresMaintenance:
 
     async def migrations(self) -> tuple[str, ...]:
         return tuple(row[0] for row in await self._database.rows("migrations"))
+
+
+async def rebuild_indexes(connection: asyncpg.Connection) -> None:
+    """Rebuild all full-text indexes."""
+    await _index_session_entries(connection)
+    await _index_records(connection)
 
 
 async def _index_session_entries(connection: asyncpg.Connection) -> None:

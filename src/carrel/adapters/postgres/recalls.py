@@ -26,10 +26,10 @@ class PostgresRecalls:
             await self._database.rows("add_recalls", tenant, *transpose(rows, 6))
 
     async def stats_by_memory(
-        self, tenant: str, agent: str, *, limit: int = 10_000
+        self, tenant: str, agent: str, *, min_score: float = 0.0, limit: int = 10_000
     ) -> tuple[RecallStats, ...]:
         rows = await self._database.rows(
-            "recall_stats", searchable_text(tenant), searchable_text(agent), limit
+            "recall_stats", searchable_text(tenant), searchable_text(agent), limit, min_score
         )
         return tuple(RecallStats(*row) for row in rows)
 

@@ -9,11 +9,13 @@ from carrel.adapters.postgres.database import Database, searchable_text
 from carrel.adapters.postgres.read_batching import RequestBatcher
 from carrel.adapters.postgres.rows import Row, from_json, record_from_row, transpose
 from carrel.core.identifiers import TimestampMs
-from carrel.core.store.record import AuditEntry, Record, RecordType
+from carrel.core.search.bm25 import MAX_COUNTED, TermCount, TermStatistics, TermWeight
+from carrel.core.store.record import AuditEntry, KeyReference, Record, RecordType
 from carrel.ports import request_scope
 
 _AFTER_ANY_SUFFIX: Final = "\U0010ffff"
 """Sorts after any suffix of a term."""
+_BEFORE_ANY_SUFFIX: Final = "\x01"
 
 
 class PostgresRecords:
@@ -73,27 +75,40 @@ class PostgresRecords:
         counts = {position: count for position, count in rows}
         return tuple(counts.get(index + 1, 0) for index in range(len(index_keys)))
 
+    async def count_terms(
+        self, tenant: str, record_type: RecordType, index_key: str, terms: Sequence[str]
+    ) -> TermStatistics:
+        [documents] = await self.count(tenant, record_type, [index_key])
+        upper_bounds = [term + _AFTER_ANY_SUFFIX for term in terms]
+        owner = (searchable_text(tenant), record_type, searchable_text(index_key))
+        rows = await self._database.rows(
+            "count_record_terms", list(terms), upper_bounds, *owner, MAX_COUNTED
+        )
+        return TermStatistics(documents, {term: TermCount(*counts) for term, *counts in rows})
+
     async def find(
         self,
         tenant: str,
         record_type: RecordType,
         index_key: str,
-        terms: Sequence[str],
+        terms: Sequence[TermWeight],
         *,
         limit: int = 100,
     ) -> tuple[Record, ...]:
-        prefixes = [text for term in terms if (text := searchable_text(term))]
-        upper_bounds = [prefix + _AFTER_ANY_SUFFIX for prefix in prefixes]
-        parameters = (
-            prefixes,
-            upper_bounds,
-            searchable_text(tenant),
-            record_type,
-            searchable_text(index_key),
-            limit,
-        )
-        rows = await self._database.rows("record_ids_by_terms", *parameters) if prefixes else ()
-        return tuple(filter(None, await self.get(tenant, record_type, [row[0] for row in rows])))
+        if not terms:
+            return ()
+        rows = [
+            (
+                item.term,
+                item.term + (_AFTER_ANY_SUFFIX if item.prefix else _BEFORE_ANY_SUFFIX),
+                item.exact,
+                item.prefix,
+            )
+            for item in terms
+        ]
+        owner = (searchable_text(tenant), record_type, searchable_text(index_key))
+        ids = await self._database.rows("record_ids_by_terms", *transpose(rows, 4), *owner, limit)
+        return tuple(filter(None, await self.get(tenant, record_type, [row[0] for row in ids])))
 
     async def collection_revisions(
         self, collections: Sequence[tuple[str, RecordType]]
@@ -131,8 +146,11 @@ class PostgresRecords:
             "audit_entries", searchable_text(tenant), before or 2**62, limit
         )
         return tuple(
-            AuditEntry(id, owner, at, author, reason, tuple(from_json(subjects)))
-            for id, owner, at, author, reason, subjects in rows
+            AuditEntry(
+                *(str(id), owner, at, author, reason, tuple(from_json(subjects))),
+                key=KeyReference(key, key_name) if key else None,
+            )
+            for id, owner, at, author, reason, subjects, key, key_name in rows
         )
 
     async def _revision(self, requests: Sequence[None]) -> Sequence[int]:

@@ -36,9 +36,9 @@ def digest_bytes(digest: Digest) -> bytes:
 
 
 def head_from_row(path: Path, row: Row, start: int) -> Head:
-    """Build a head from ten columns of the row, starting at `start`.
+    """Build a head from eleven columns of the row, starting at `start`.
 
-    version, revision, at, content, digest, size, type, base, base digest, base size.
+    version, revision, at, content, digest, size, type, base, base digest, base size, offset.
     """
     content = row[start + 3]
     entry = None
@@ -47,13 +47,13 @@ def head_from_row(path: Path, row: Row, start: int) -> Head:
         base_blob = None if base is None else blob_from_row(base, row[start + 8], row[start + 9])
         blob = blob_from_row(content, row[start + 4], row[start + 5])
         entry = Entry(blob, base_blob, row[start + 6] or MARKDOWN)
-    return Head(path, row[start], row[start + 1], row[start + 2], entry)
+    return Head(path, row[start], row[start + 1], row[start + 2], entry, row[start + 10])
 
 
 def version_from_row(path: Path, row: Row, start: int) -> Version:
     """From a head's columns, author, reason and run."""
     return Version(
-        head_from_row(path, row, start), row[start + 10], row[start + 11], row[start + 12]
+        head_from_row(path, row, start), row[start + 11], row[start + 12], row[start + 13]
     )
 
 

@@ -10,6 +10,13 @@ from carrel.adapters.postgres.database import Database, searchable_text
 from carrel.adapters.postgres.rows import Row, transpose
 from carrel.core.identifiers import TimestampMs
 from carrel.core.runs import Audience
+from carrel.core.search.bm25 import (
+    MAX_COUNTED,
+    TermCount,
+    TermStatistics,
+    TermWeight,
+    split_weights,
+)
 from carrel.core.search.full_text import distinct_terms
 from carrel.core.sessions import (
     MAX_READ_BYTES,
@@ -115,20 +122,35 @@ class PostgresSessions:
             map(_entry_from_row, await self._database.rows("session_entries", *parameters))
         )
 
+    async def count_terms(self, tenant: str, agent: str, terms: Sequence[str]) -> TermStatistics:
+        documents = await self._database.value("count_session_entries_by_agent", tenant, agent)
+        owner = _owner_term(tenant, agent)
+        rows = [
+            (term, *(_tsquery(owner, term, is_prefix=is_prefix) for is_prefix in (False, True)))
+            for term in terms
+        ]
+        counts = await self._database.rows(
+            "count_session_entry_terms", *transpose(rows, 3), MAX_COUNTED
+        )
+        return TermStatistics(documents, {term: TermCount(*numbers) for term, *numbers in counts})
+
     async def search(
         self,
         tenant: str,
         agent: str,
-        terms: Sequence[str],
+        terms: Sequence[TermWeight],
         *,
-        match_all: bool = True,
         mode: Audience | None = None,
         limit: int = 100,
     ) -> tuple[TranscriptHit, ...]:
         if not terms:
             return ()
-        query = _tsquery(_owner_term(tenant, agent), terms, every=match_all)
-        parameters = (query, tenant, agent, mode, limit, MAX_READ_BYTES)
+        owner = _owner_term(tenant, agent)
+        matches = [
+            (_tsquery(owner, term, is_prefix=is_prefix), weight)
+            for term, is_prefix, weight in split_weights(terms)
+        ]
+        parameters = (*transpose(matches, 2), tenant, agent, mode, limit, MAX_READ_BYTES)
         rows = await self._database.rows("search_session_entries", *parameters)
         return tuple(TranscriptHit(row[0], _entry_from_row(row[1:])) for row in rows)
 
@@ -206,9 +228,8 @@ def _tsvector(owner: str, terms: Sequence[str]) -> str:
     return " ".join(map(_quote, (owner, *terms)))
 
 
-def _tsquery(owner: str, terms: Sequence[str], *, every: bool) -> str:
-    prefixes = (" & " if every else " | ").join(f"{_quote(term)}:*" for term in terms)
-    return f"{_quote(owner)} & ({prefixes})"
+def _tsquery(owner: str, term: str, *, is_prefix: bool) -> str:
+    return f"{_quote(owner)} & {_quote(term)}" + ":*" * is_prefix
 
 
 def _quote(term: str) -> str:

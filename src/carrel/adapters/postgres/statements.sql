@@ -44,7 +44,7 @@ SELECT * FROM apply_commits(
     $28::text::bigint[], $29::text::boolean[], $30::text::integer[], $31::text::bigint[],
     $32::text::integer[], $33::text::bigint[], $34::text::bigint[], $35::text::integer[],
     $36::text::integer[], $37::text::integer[], $38::text::integer[], $39::text::integer[],
-    $40::text::integer[], $41::text::integer[], $42::text::boolean[]);
+    $40::text::integer[], $41::text::integer[], $42::text::boolean[], $43::text::bigint[]);
 
 -- name: revisions
 SELECT coalesce(s.revision, 0)
@@ -54,7 +54,7 @@ SELECT coalesce(s.revision, 0)
 
 -- name: heads_by_path
 SELECT coalesce(s.revision, 0), e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size, (SELECT value FROM counter WHERE name = 'records')
+       e.base, b.digest, b.size, e.version_offset, (SELECT value FROM counter WHERE name = 'records')
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY
     AS w (tenant, kind, name, path, n)
   LEFT JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
@@ -65,16 +65,19 @@ SELECT coalesce(s.revision, 0), e.version, e.revision, e.at, e.content, e.digest
 
 -- name: heads_by_path_at_revision
 SELECT coalesce(w.revision, s.revision, 0), h.version, h.revision, h.at, h.content, h.digest, h.size,
-       h.type, h.base, b.digest, b.size, (SELECT value FROM counter WHERE name = 'records')
+       h.type, h.base, b.digest, b.size, h.version_offset,
+       (SELECT value FROM counter WHERE name = 'records')
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY
     AS w (tenant, kind, name, path, revision, n)
   LEFT JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
   LEFT JOIN LATERAL (
-       SELECT e.version, e.revision, e.at, e.content, e.digest, e.size, e.type, e.base
+       SELECT e.version, e.revision, e.at, e.content, e.digest, e.size, e.type, e.base,
+              e.version_offset
          FROM entry AS e
         WHERE w.revision IS NULL AND e.scope = s.id AND e.path = w.path
        UNION ALL
-       (SELECT v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base
+       (SELECT v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base,
+               v.version_offset
           FROM version AS v
          WHERE v.scope = s.id AND v.path = w.path AND v.revision <= w.revision
          ORDER BY v.version DESC LIMIT 1)) AS h ON true
@@ -83,30 +86,33 @@ SELECT coalesce(w.revision, s.revision, 0), h.version, h.revision, h.at, h.conte
 
 -- name: heads_by_prefix
 SELECT w.n, coalesce(w.revision, s.revision, 0), h.path, h.version, h.revision, h.at, h.content,
-       h.digest, h.size, h.type, h.base, b.digest, b.size,
+       h.digest, h.size, h.type, h.base, b.digest, b.size, h.version_offset,
        (SELECT value FROM counter WHERE name = 'records')
   FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY
     AS w (tenant, kind, name, revision, n)
   LEFT JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
   LEFT JOIN LATERAL (
-       SELECT e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type, e.base
+       SELECT e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type, e.base,
+              e.version_offset
          FROM entry AS e
         WHERE e.scope = s.id AND e.path >= $5 AND ($6::text IS NULL OR e.path < $6)
-          AND e.content IS NOT NULL AND (w.revision IS NULL OR e.revision <= w.revision)
+          AND (e.content IS NOT NULL OR w.kind = 'agent') AND (w.revision IS NULL OR e.revision <= w.revision)
        UNION ALL
-       SELECT e.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base
+       SELECT e.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base,
+              v.version_offset
          FROM entry AS e
         CROSS JOIN LATERAL (
               SELECT * FROM version AS n
                WHERE n.scope = e.scope AND n.path = e.path AND n.revision <= w.revision
                ORDER BY n.version DESC LIMIT 1) AS v
         WHERE e.scope = s.id AND e.path >= $5 AND ($6::text IS NULL OR e.path < $6)
-          AND e.revision > w.revision AND v.content IS NOT NULL) AS h ON true
+          AND e.revision > w.revision
+          AND (v.content IS NOT NULL OR w.kind = 'agent')) AS h ON true
   LEFT JOIN content AS b ON b.id = h.base;
 
 -- name: versions
 SELECT w.n, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest,
-       b.size, v.author, v.reason, v.run
+       b.size, v.version_offset, v.author, v.reason, v.run
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY
     AS w (tenant, kind, name, path, version, n)
   JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
@@ -117,7 +123,7 @@ SELECT w.n, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.
 
 -- name: history
 SELECT v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest, b.size,
-       v.author, v.reason, v.run
+       v.version_offset, v.author, v.reason, v.run
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id AND v.path = $4 AND v.version < $5
   LEFT JOIN content AS b ON b.id = v.base
@@ -126,7 +132,7 @@ SELECT v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base,
 
 -- name: version_log
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest,
-       b.size, v.author, v.reason, v.run
+       b.size, v.version_offset, v.author, v.reason, v.run
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id
   LEFT JOIN content AS b ON b.id = v.base
@@ -143,6 +149,9 @@ SELECT coalesce(max(v.revision), 0)
 
 -- name: blob_bodies
 SELECT id, body FROM content WHERE id = ANY ($1::bigint[]);
+
+-- name: is_external
+SELECT body IS NULL FROM content WHERE id = $1;
 
 -- name: records
 SELECT w.n, r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
@@ -196,7 +205,7 @@ SELECT w.n, u.last_used_at FROM unnest($1::text[]) WITH ORDINALITY AS w (id, n)
   JOIN key_usage AS u ON u.id = w.id;
 
 -- name: audit_entries
-SELECT id, tenant, at, author, reason, subjects FROM audit
+SELECT id, tenant, at, author, reason, subjects, key_id, key_name FROM audit
  WHERE tenant = $1 AND id < $2 ORDER BY id DESC LIMIT $3;
 
 -- name: start_runs
@@ -252,6 +261,10 @@ SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r
 -- name: events_after
 SELECT * FROM events_after($1::text::xid8, $2, $3, $4, $5, $6, $7, $8);
 
+-- name: latest_tenant_event
+SELECT xid::text, id FROM event WHERE tenant = $1 AND xid < event_horizon()
+ ORDER BY xid DESC, id DESC LIMIT 1;
+
 -- name: latest_event
 SELECT event_horizon()::text, (SELECT last_value FROM event_id_seq);
 
@@ -305,6 +318,9 @@ UPDATE delivery SET state = 'pending', due_at = $3, attempts = 0 WHERE id = $1 A
 
 -- name: ping
 SELECT 1;
+
+-- name: probe_write
+UPDATE counter SET value = value WHERE name = 'records';
 
 -- name: is_empty
 SELECT NOT EXISTS (SELECT FROM scope) AND NOT EXISTS (SELECT FROM record)
@@ -442,21 +458,38 @@ SELECT sequence, at, role, content, message, plugin, sender
        ) AS x
  WHERE before < $5 ORDER BY sequence;
 
+-- name: count_session_entries_by_agent
+SELECT coalesce(sum(entry_count), 0)::bigint FROM session WHERE tenant = $1 AND agent = $2;
+
+-- name: count_session_entry_terms
+SELECT q.term,
+       (SELECT count(*) FROM (SELECT 1 FROM session_entry_text AS t
+         WHERE t.terms @@ q.exact::tsquery LIMIT $4) AS x),
+       (SELECT count(*) FROM (SELECT 1 FROM session_entry_text AS t
+         WHERE t.terms @@ q.prefixed::tsquery LIMIT $4) AS x)
+  FROM unnest($1::text[], $2::text[], $3::text[]) AS q (term, exact, prefixed);
+
 -- name: search_session_entries
+WITH hit AS (
+    SELECT e.tenant, e.session, e.sequence, e.at, sum(q.weight) AS weight
+      FROM unnest($1::text[], $2::integer[]) AS q (query, weight)
+      JOIN session_entry_text AS t ON t.terms @@ q.query::tsquery
+      JOIN session_entry AS e ON e.tenant = t.tenant AND e.session = t.session
+                             AND e.sequence = t.sequence
+      JOIN session AS s ON s.tenant = e.tenant AND s.id = e.session
+     WHERE s.tenant = $3 AND s.agent = $4 AND ($5::text IS NULL OR s.mode = $5)
+     GROUP BY e.tenant, e.session, e.sequence, e.at
+     ORDER BY weight DESC, e.at DESC, e.session DESC, e.sequence DESC LIMIT $6
+)
 SELECT session, sequence, at, role, content, message, plugin, sender
-  FROM (SELECT e.*, sum(octet_length(e.content))
-                      OVER (ORDER BY e.at DESC, e.session DESC, e.sequence DESC)
-                    - octet_length(e.content) AS before
-          FROM (SELECT e.*
-                  FROM session_entry_text AS t
-                  JOIN session_entry AS e ON e.tenant = t.tenant AND e.session = t.session
-                                         AND e.sequence = t.sequence
-                  JOIN session AS s ON s.tenant = e.tenant AND s.id = e.session
-                 WHERE t.terms @@ $1::text::tsquery AND s.tenant = $2 AND s.agent = $3
-                   AND ($4::text IS NULL OR s.mode = $4)
-                 ORDER BY e.at DESC, e.session DESC, e.sequence DESC LIMIT $5) AS e
+  FROM (SELECT e.*, h.weight,
+               sum(octet_length(e.content))
+                   OVER (ORDER BY h.weight DESC, e.at DESC, e.session DESC, e.sequence DESC)
+               - octet_length(e.content) AS before
+          FROM hit AS h JOIN session_entry AS e ON e.tenant = h.tenant AND e.session = h.session
+                                               AND e.sequence = h.sequence
        ) AS x
- WHERE before < $6 ORDER BY at DESC, session DESC, sequence DESC;
+ WHERE before < $7 ORDER BY weight DESC, at DESC, session DESC, sequence DESC;
 
 -- name: list_updated_sessions
 SELECT tenant, id, agent, mode, plugin, started_at, ended_at, entry_count, last_entry_at
@@ -489,13 +522,28 @@ SELECT e.tenant, e.session, e.sequence, w.terms::tsvector
                          AND e.sequence = w.sequence
 ON CONFLICT DO NOTHING;
 
+-- name: count_record_terms
+SELECT q.term,
+       (SELECT count(*) FROM (SELECT 1 FROM search_term AS t
+         WHERE t.tenant = $3 AND t.type = $4 AND t.index_key = $5 AND t.term = q.term
+         LIMIT $6) AS x),
+       (SELECT count(*) FROM (SELECT 1 FROM search_term AS t
+         WHERE t.tenant = $3 AND t.type = $4 AND t.index_key = $5
+           AND t.term >= q.term AND t.term < q.upper_bound LIMIT $6) AS x)
+  FROM unnest($1::text[], $2::text[]) AS q (term, upper_bound);
+
 -- name: record_ids_by_terms
-SELECT t.id, count(DISTINCT q.n) AS matched_terms,
-       count(*) FILTER (WHERE t.term = q.term) AS exact_terms
-  FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS q (term, upper_bound, n)
-  JOIN search_term AS t ON t.tenant = $3 AND t.type = $4 AND t.index_key = $5
-                       AND t.term >= q.term AND t.term < q.upper_bound
- GROUP BY t.id ORDER BY matched_terms DESC, exact_terms DESC, t.id DESC LIMIT $6;
+-- OFFSET 0 keeps the planner from scanning all terms of the collection once.
+SELECT id
+  FROM (SELECT t.id, max(CASE WHEN t.term = q.term THEN q.exact ELSE q.prefix END) AS weight
+          FROM unnest($1::text[], $2::text[], $3::integer[], $4::integer[]) WITH ORDINALITY
+            AS q (term, upper_bound, exact, prefix, n)
+         CROSS JOIN LATERAL (
+               SELECT s.id, s.term FROM search_term AS s
+                WHERE s.tenant = $5 AND s.type = $6 AND s.index_key = $7
+                  AND s.term >= q.term AND s.term < q.upper_bound OFFSET 0) AS t
+         GROUP BY t.id, q.n) AS x
+ GROUP BY id ORDER BY sum(weight) DESC, id DESC LIMIT $8;
 
 -- name: add_recalls
 INSERT INTO recall (tenant, agent, memory, id, query, score, at)
@@ -507,7 +555,7 @@ ON CONFLICT DO NOTHING;
 -- name: recall_stats
 SELECT memory, count(*) AS hits, avg(score), count(DISTINCT query),
        count(DISTINCT at / 86400000), max(at)
-  FROM recall WHERE tenant = $1 AND agent = $2
+  FROM recall WHERE tenant = $1 AND agent = $2 AND score >= $4
  GROUP BY memory ORDER BY hits DESC, memory LIMIT $3;
 
 -- name: recall_counts_since
@@ -531,3 +579,42 @@ SELECT i.tenant, i.type, i.name, i.id, r.body
 
 -- name: delete_all_search_terms
 DELETE FROM search_term;
+
+-- name: scope_id
+SELECT id FROM scope WHERE tenant = $1 AND kind = $2 AND name = $3;
+
+-- name: lock_scope
+SELECT acquire_locks(ARRAY[$1::bigint], ARRAY[true]);
+
+-- name: contents_of_scope
+SELECT content FROM version WHERE scope = $1 AND content IS NOT NULL
+UNION SELECT base FROM version WHERE scope = $1 AND base IS NOT NULL;
+
+-- name: erase_run_events
+DELETE FROM event WHERE run IN (SELECT id FROM run WHERE scope = $1);
+
+-- name: erase_run_layers
+DELETE FROM run_layer WHERE run IN (SELECT id FROM run WHERE scope = $1);
+
+-- name: erase_runs
+DELETE FROM run WHERE scope = $1;
+
+-- name: erase_entries
+DELETE FROM entry WHERE scope = $1;
+
+-- name: erase_versions
+WITH deleted AS (DELETE FROM version WHERE scope = $1 RETURNING 1) SELECT count(*) FROM deleted;
+
+-- name: empty_scope
+UPDATE scope SET revision = revision + 1, files = 0, size = 0 WHERE id = $1;
+
+-- name: orphans
+SELECT o.tenant, o.agent
+  FROM (SELECT s.tenant, s.name AS agent FROM scope AS s
+         WHERE s.kind = 'agent' AND EXISTS (SELECT FROM entry AS e WHERE e.scope = s.id)
+        UNION SELECT s.tenant, s.agent FROM session AS s) AS o
+ WHERE NOT EXISTS (SELECT FROM record AS r
+                    WHERE r.tenant = o.tenant AND r.type = 'agent' AND r.id = o.agent)
+   AND EXISTS (SELECT FROM audit AS a
+                WHERE a.tenant = o.tenant AND a.reason = 'delete an agent'
+                  AND position('"agent/' || o.agent || '"' IN a.subjects::text) > 0);

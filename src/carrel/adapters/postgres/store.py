@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from carrel.adapters.postgres.blobs import PostgresBlobs
 from carrel.adapters.postgres.database import open_database, prepare
 from carrel.adapters.postgres.deliveries import PostgresDeliveries
+from carrel.adapters.postgres.erasure import PostgresErasure
 from carrel.adapters.postgres.event_notifier import EventNotifier
 from carrel.adapters.postgres.events import PostgresEvents
 from carrel.adapters.postgres.idempotency import PostgresIdempotencyStore
-from carrel.adapters.postgres.maintenance import PostgresMaintenance
+from carrel.adapters.postgres.maintenance import PostgresMaintenance, rebuild_indexes
 from carrel.adapters.postgres.recalls import PostgresRecalls
 from carrel.adapters.postgres.records import PostgresRecords
 from carrel.adapters.postgres.runs import PostgresRuns
@@ -32,6 +33,7 @@ class PostgresStore:
     deliveries: PostgresDeliveries
     sessions: PostgresSessions
     recalls: PostgresRecalls
+    erasure: PostgresErasure
     maintenance: PostgresMaintenance
 
     @property
@@ -52,7 +54,7 @@ async def open_store(
     ``pool`` limits the connections for short queries. Another connection listens for events once a
     reader waits, and maintenance opens its own.
     """
-    await prepare(url)
+    await prepare(url, rebuild_indexes)
     async with open_database(url, pool) as database:
         notifier = EventNotifier(database)
         store = PostgresStore(
@@ -65,6 +67,7 @@ async def open_store(
             deliveries=PostgresDeliveries(database),
             sessions=PostgresSessions(database),
             recalls=PostgresRecalls(database),
+            erasure=PostgresErasure(database),
             maintenance=PostgresMaintenance(database),
         )
         try:

@@ -18,7 +18,7 @@ from carrel.core.identifiers import Path, Scope
 from carrel.core.runs import SnapshotLayer
 from carrel.core.store.commit import Applied, Commit, Outcome
 from carrel.core.store.entry import Head, Version
-from carrel.core.store.tree import Tree
+from carrel.core.store.tree import Tree, build_tree
 from carrel.ports import CorruptContent, request_scope
 
 _MAX_BATCH_COMMITS: Final = 64
@@ -128,17 +128,16 @@ class PostgresTrees:
             _prefix_end(prefix),
         )
         revisions: dict[int, int] = {}
-        heads: list[dict[Path, Head]] = [{} for _ in layers]
+        heads: list[list[Head]] = [[] for _ in layers]
         for index, row in enumerate(rows):
             position, revision, text = row[0], row[1], row[2]
             revisions[position] = revision
             if text is not None:
-                path = Path(text)
-                heads[position - 1][path] = head_from_row(path, row, 3)
+                heads[position - 1].append(head_from_row(Path(text), row, 3))
             if index % _YIELD_ROWS == _YIELD_ROWS - 1:
                 await asyncio.sleep(0)
         trees = tuple(
-            Tree(_scope(layer), revisions[index + 1], heads[index])
+            build_tree(_scope(layer), revisions[index + 1], heads[index], None)
             for index, layer in enumerate(layers)
         )
         return trees, rows[0][-1]

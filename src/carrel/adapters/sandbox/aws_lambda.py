@@ -50,10 +50,10 @@ from carrel.adapters.sandbox.remote.tar_transfer import (
     unpack_tar,
 )
 from carrel.core.identifiers import Path
+from carrel.ports.blobs import BlobReader
 from carrel.ports.sandbox import (
     CommandResult,
     CommandSpec,
-    FetchContents,
     ResourceLimits,
     SandboxUnavailable,
 )
@@ -119,18 +119,18 @@ class LambdaSandbox:
         return functions.with_network if limits.network else functions.without_network
 
     def run(
-        self, spec: CommandSpec, fetch: FetchContents
+        self, spec: CommandSpec, blobs: BlobReader
     ) -> AbstractAsyncContextManager[CommandResult]:
-        return self._run(spec, fetch)
+        return self._run(spec, blobs)
 
     @asynccontextmanager
-    async def _run(self, spec: CommandSpec, fetch: FetchContents) -> AsyncIterator[CommandResult]:
+    async def _run(self, spec: CommandSpec, blobs: BlobReader) -> AsyncIterator[CommandResult]:
         check_spec(spec)
         refuse_options(spec.options)
         if reason := self.unsupported_reason(spec.limits):
             raise SandboxUnavailable(reason)
         files = spec.files or {}
-        contents = await fetch({file.blob for file in files.values()})
+        contents = await blobs.get({file.blob for file in files.values()})
         payload = _encode_request(spec, await asyncio.to_thread(pack_tar, files, contents, {}))
         response = await self._invoke_in_thread(spec, payload)
         with tempfile.SpooledTemporaryFile(max_size=_MAX_PAYLOAD_BYTES) as spool:

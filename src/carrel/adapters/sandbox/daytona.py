@@ -26,10 +26,10 @@ from carrel.adapters.sandbox.remote.options import (
     refuse_persistent,
 )
 from carrel.adapters.sandbox.remote.shell_machine import ShellMachine
+from carrel.ports.blobs import BlobReader
 from carrel.ports.sandbox import (
     CommandResult,
     CommandSpec,
-    FetchContents,
     ResourceLimits,
     SandboxUnavailable,
 )
@@ -95,9 +95,9 @@ class DaytonaSandbox:
         )
 
     def run(
-        self, spec: CommandSpec, fetch: FetchContents
+        self, spec: CommandSpec, blobs: BlobReader
     ) -> AbstractAsyncContextManager[CommandResult]:
-        return run_remotely(spec, fetch, self._open_machine)
+        return run_remotely(spec, blobs, self._open_machine)
 
     @asynccontextmanager
     async def _open_machine(self, spec: CommandSpec) -> AsyncIterator[RemoteMachine]:

@@ -31,7 +31,8 @@ from carrel.adapters.sandbox.remote import (
 )
 from carrel.adapters.sandbox.remote.cleanup import dispose, shield_cleanup
 from carrel.adapters.sandbox.remote.options import choose_option, refuse_persistent, resource_name
-from carrel.ports.sandbox import CommandResult, CommandSpec, FetchContents, ResourceLimits
+from carrel.ports.blobs import BlobReader
+from carrel.ports.sandbox import CommandResult, CommandSpec, ResourceLimits
 
 _ROOT: Final = "/carrel"
 """Mount point of the volume in the container."""
@@ -74,9 +75,9 @@ class DockerSandbox:
         return refuse_persistent("docker", persistent)
 
     def run(
-        self, spec: CommandSpec, fetch: FetchContents
+        self, spec: CommandSpec, blobs: BlobReader
     ) -> AbstractAsyncContextManager[CommandResult]:
-        return run_remotely(spec, fetch, self._open_container)
+        return run_remotely(spec, blobs, self._open_container)
 
     @asynccontextmanager
     async def _open_container(self, spec: CommandSpec) -> AsyncIterator[RemoteMachine]:

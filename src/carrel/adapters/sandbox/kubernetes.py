@@ -37,10 +37,10 @@ from carrel.adapters.sandbox.remote import (
 )
 from carrel.adapters.sandbox.remote.cleanup import dispose, shield_cleanup
 from carrel.adapters.sandbox.remote.options import refuse_options, refuse_persistent, resource_name
+from carrel.ports.blobs import BlobReader
 from carrel.ports.sandbox import (
     CommandResult,
     CommandSpec,
-    FetchContents,
     ResourceLimits,
     SandboxUnavailable,
 )
@@ -90,9 +90,9 @@ class KubernetesSandbox:
         return cluster.with_network if limits.network else cluster.without_network
 
     def run(
-        self, spec: CommandSpec, fetch: FetchContents
+        self, spec: CommandSpec, blobs: BlobReader
     ) -> AbstractAsyncContextManager[CommandResult]:
-        return run_remotely(spec, fetch, self._open_pod)
+        return run_remotely(spec, blobs, self._open_pod)
 
     @asynccontextmanager
     async def _open_pod(self, spec: CommandSpec) -> AsyncIterator[RemoteMachine]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Collection, Mapping, Sequence
+import sqlite3
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from carrel.adapters.sqlite.database import STATEMENTS
+from carrel.adapters.sqlite.database import STATEMENTS, translate_damage
 from carrel.adapters.sqlite.reader import Reader
-from carrel.core.identifiers import Digest, digest
+from carrel.core.identifiers import Digest
 from carrel.core.store.blob import Blob
 from carrel.ports import CorruptContent, LargeBlobStore
+from carrel.ports.blobs import THREAD_THRESHOLD_BYTES, hash_content, verify_parts
 
 _UNLIMITED_BYTES: Final = 2**62
 
@@ -31,7 +34,7 @@ class SqliteBlobs:
     async def put(self, contents: Sequence[bytes]) -> tuple[Blob, ...]:
         blobs = []
         for content in contents:
-            content_digest = digest(content)
+            content_digest = await hash_content(content)
             storage_ref: bytes | None = content
             if self._objects is not None and len(content) > self._inline:
                 await self._objects.put(content_digest, content)
@@ -39,13 +42,26 @@ class SqliteBlobs:
             blobs.append(Blob(content_digest, len(content), storage_ref))
         return tuple(blobs)
 
+    async def put_parts(self, parts: Iterator[bytes]) -> Blob:
+        if self._objects is None:
+            [blob] = await self.put([await asyncio.to_thread(b"".join, parts)])
+            return blob
+        return Blob(*await self._objects.put_parts(parts))
+
+    async def read_parts(self, blob: Blob) -> AsyncIterator[bytes]:
+        if self._objects is None or not self._is_external(blob):
+            yield (await self.get([blob]))[blob.digest]
+            return
+        async for part in verify_parts(self._objects.read_parts(blob.digest), blob.digest):
+            yield part
+
     async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
         contents = {
             blob.digest: blob.storage_ref for blob in blobs if isinstance(blob.storage_ref, bytes)
         }
         rows = {blob.storage_ref: blob for blob in blobs if isinstance(blob.storage_ref, int)}
         external = {blob.digest for blob in blobs if blob.storage_ref is None}
-        for id, body in self._read_bodies(tuple(rows)):
+        for id, body in await self._read_bodies(rows):
             blob = rows.pop(id)
             if body is None:
                 external.add(blob.digest)
@@ -55,20 +71,28 @@ class SqliteBlobs:
             raise CorruptContent(f"content {min(blob.digest for blob in rows.values())} is missing")
         for content_digest in external - contents.keys():
             contents[content_digest] = await self._read_object(content_digest)
-        return {
-            content_digest: _verify_digest(content_digest, content)
-            for content_digest, content in contents.items()
-        }
+        for content_digest, content in contents.items():
+            if await hash_content(content) != content_digest:
+                raise CorruptContent(f"content {content_digest} does not match its digest")
+        return contents
 
-    def _read_bodies(self, ids: tuple[int, ...]) -> Sequence[tuple[int, bytes | None]]:
+    async def _read_bodies(self, rows: Mapping[int, Blob]) -> Sequence[tuple[int, bytes | None]]:
+        """Read rows; many bytes are read in a thread, since SQLite reads are synchronous."""
+        ids = tuple(rows)
+        if sum(blob.size for blob in rows.values()) > THREAD_THRESHOLD_BYTES:
+            return await self._reader.scan(lambda db: _query_bodies(db, ids))
         if len(ids) == 1:
             row = self._reader.read_body(ids[0])
             return () if row is None else (row,)
-        return (
-            self._reader.db.execute(STATEMENTS["blob_bodies"], (json.dumps(ids),)).fetchall()
-            if ids
-            else ()
-        )
+        with translate_damage("content"):
+            return _query_bodies(self._reader.db, ids)
+
+    def _is_external(self, blob: Blob) -> bool:
+        """Whether the content is in the large blob store."""
+        if not isinstance(blob.storage_ref, int):
+            return blob.storage_ref is None
+        row = self._reader.db.execute(STATEMENTS["is_external"], (blob.storage_ref,)).fetchone()
+        return bool(row and row[0])
 
     async def _read_object(self, content_digest: Digest) -> bytes:
         content = await self._objects.get(content_digest) if self._objects else None
@@ -77,7 +101,7 @@ class SqliteBlobs:
         return content
 
 
-def _verify_digest(expected: Digest, content: bytes) -> bytes:
-    if digest(content) != expected:
-        raise CorruptContent(f"content {expected} does not match its digest")
-    return content
+def _query_bodies(
+    db: sqlite3.Connection, ids: tuple[int, ...]
+) -> Sequence[tuple[int, bytes | None]]:
+    return db.execute(STATEMENTS["blob_bodies"], (json.dumps(ids),)).fetchall() if ids else ()

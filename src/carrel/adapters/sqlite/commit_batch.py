@@ -93,7 +93,8 @@ class CommitBatch:
         return [self._write(write, states[write.scope], commit) for write in writes]
 
     def preload(self, commits: Sequence[Commit]) -> None:
-        """Read all heads and scopes that the commits use, in two queries."""
+        """Read all heads, scopes and record revisions that the commits use, in three queries."""
+        self.records.preload(commits)
         used_keys = {(expect.scope, expect.path) for commit in commits for expect in commit.expects}
         used_keys |= {(write.scope, write.path) for commit in commits for write in commit.writes}
         self._load_scope_states({scope for scope, _ in used_keys} - self._cache.scope_states.keys())
@@ -272,7 +273,10 @@ class CommitBatch:
         scope, path, at, run = write.scope, write.path, commit.at, commit.run
         id, revision, text = state.id, state.revision, path.text
         previous = self._head(scope, path)
-        version, before = (previous.version + 1, previous.entry) if previous else (1, None)
+        version, before, offset = 1, None, write.version_offset
+        if previous is not None:
+            version, before = previous.version + 1, previous.entry
+            offset = max(offset, previous.version_offset)
         entry, columns = (
             (None, _TOMBSTONE_COLUMNS)
             if write.entry is None
@@ -282,15 +286,15 @@ class CommitBatch:
             state.files += _count(entry) - _count(before)
             self._record_below(scope, path)
         state.size += _size(entry) - _size(before)
-        head = Head(path, version, revision, at, entry)
+        head = Head(path, version, revision, at, entry, offset)
         key = (scope, path)
         self._heads[key] = self.written_heads[key] = head
-        row = (id, text, version, revision, at, *columns)
+        row = (id, text, version, revision, at, *columns, offset)
         self._entries[id, text] = row
         self._versions.append((*row, commit.author, commit.reason, run))
         if version > commit.max_versions:
             self._prunes.append((id, text, version - commit.max_versions))
-        payload = f'{{"path":{quoted(text)},"version":{version}}}'
+        payload = f'{{"path":{quoted(text)},"version":{version + offset}}}'
         sequence = self.next_run_sequence(run, scope.tenant) if run else None
         self.add_event(scope.tenant, id, run, sequence, (WORKSPACE_UPDATED, payload, at))
         return head

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path as File
 from types import NoneType
 from typing import Final
 
+from carrel.adapters.sqlite.reserve import DiskReserve
 from carrel.adapters.sqlite.write_lock import WriteLock
 from carrel.core import sql_statements
+from carrel.core.outages import StorageFull
+from carrel.ports import CorruptContent
 
 PACKAGE_FILES = files("carrel.adapters.sqlite")
 STATEMENTS = sql_statements.parse_statements((PACKAGE_FILES / "statements.sql").read_text("utf-8"))
@@ -22,6 +26,10 @@ MIGRATIONS: Final[Mapping[str, str]] = {
     for file in sorted((PACKAGE_FILES / "migrations").iterdir(), key=lambda file: file.name)
     if file.name.endswith(".sql")
 }
+
+REINDEXING_MIGRATIONS: Final = frozenset({"0002_search_terms.sql"})
+"""Migrations that clear the full-text indexes."""
+RebuildIndexes = Callable[[sqlite3.Connection], object]
 
 # Without an adapter sqlite3 raises and drops an exception per value. A write binds nine values of
 # these two types, and that would take longer than all other binding.
@@ -33,6 +41,23 @@ class SqliteSchemaMismatch(Exception):
     """The file was written by another version of Carrel that this one cannot serve."""
 
 
+@contextmanager
+def translate_damage(subject: str = "the database") -> Iterator[None]:
+    """Raise CorruptContent if SQLite meets a damaged page."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        raise CorruptContent(f"{subject}: a page of the database is damaged") from error
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether SQLite met a damaged page."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
 def connect(file: File) -> sqlite3.Connection:
     db = sqlite3.connect(file, isolation_level=None, check_same_thread=False, cached_statements=256)
     for setting in (
@@ -41,6 +66,7 @@ def connect(file: File) -> sqlite3.Connection:
         "wal_autocheckpoint = 0",
         "cache_size = -16000",
         "temp_store = MEMORY",
+        "secure_delete = ON",  # deleted rows leave no bytes in the file
     ):
         db.execute(f"PRAGMA {setting}")
     return db
@@ -57,15 +83,44 @@ def transaction(db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[sql
     db.execute("COMMIT")
 
 
-def prepare(file: File) -> None:
-    """Create or migrate the file. Processes that start at the same time wait."""
+def prepare(file: File, rebuild_indexes: RebuildIndexes = lambda _: None) -> None:
+    """Create or migrate the file. Processes that start at the same time wait.
+
+    `rebuild_indexes` runs after a migration that clears the full-text indexes, in its transaction.
+    On a full disk the reserve is released, since SQLite needs space to open the file.
+    """
+    reserve = DiskReserve(file)
+    try:
+        _prepare(file, rebuild_indexes)
+    except (sqlite3.Error, OSError) as problem:
+        outage = reserve.translate(problem)
+        if isinstance(outage, StorageFull) and reserve.release():
+            _prepare(file, rebuild_indexes)
+        else:
+            raise outage from problem
+
+
+def _prepare(file: File, rebuild_indexes: RebuildIndexes) -> None:
+    _make_private(file)
     with closing(WriteLock(file)) as lock, lock.hold(), closing(connect(file)) as db:
         db.execute("PRAGMA journal_mode = WAL")
         with transaction(db, "EXCLUSIVE"):
-            _migrate(db)
+            if REINDEXING_MIGRATIONS & set(_migrate(db)):
+                rebuild_indexes(db)
 
 
-def _migrate(db: sqlite3.Connection) -> None:
+def _make_private(file: File) -> None:
+    """Create the file for its owner only; SQLite gives its other files the same mode."""
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        with suppress(PermissionError):  # the file of another user
+            os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
+
+
+def _migrate(db: sqlite3.Connection) -> list[str]:
+    """Apply the missing migrations and return their names."""
     db.execute(
         "CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY,"
         " checksum TEXT NOT NULL, applied_at INTEGER NOT NULL) WITHOUT ROWID"
@@ -75,6 +130,7 @@ def _migrate(db: sqlite3.Connection) -> None:
         raise SqliteSchemaMismatch(
             f"the store has unknown migration {unknown[-1]}; use a newer version of Carrel"
         )
+    missing = [name for name in MIGRATIONS if name not in applied]
     for name, text in MIGRATIONS.items():
         checksum = hashlib.sha256(text.encode()).hexdigest()
         if applied.get(name, checksum) != checksum:
@@ -85,6 +141,7 @@ def _migrate(db: sqlite3.Connection) -> None:
             _run_script(db, text)
             now = int(time.time() * 1000)
             db.execute("INSERT INTO migration VALUES (?, ?, ?)", (name, checksum, now))
+    return missing
 
 
 def _run_script(db: sqlite3.Connection, script: str) -> None:

@@ -47,7 +47,12 @@ class SqliteEvents:
             )
         return self._reader.db.execute(STATEMENTS["tenant_events_after"], parameters).fetchall()
 
-    async def latest_cursor(self) -> str:
+    async def latest_cursor(self, tenant: str | None = None) -> str:
+        if tenant is not None:
+            [newest] = await self._reader.scan(
+                lambda db: db.execute(STATEMENTS["latest_tenant_event"], (tenant,)).fetchone()
+            )
+            return str(newest)
         [latest] = self._reader.db.execute(STATEMENTS["latest_event"]).fetchone()
         return str(latest)
 

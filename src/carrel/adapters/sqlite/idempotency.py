@@ -21,6 +21,8 @@ from carrel.core.store.idempotency import (
 
 
 class SqliteIdempotencyStore:
+    """Uses the disk reserve, since deletions have idempotency keys too."""
+
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
 
@@ -28,19 +30,21 @@ class SqliteIdempotencyStore:
         self, key: IdempotencyKey, fingerprint: str, now: TimestampMs, stale_before: TimestampMs
     ) -> Claim:
         return await self._writer.submit(
-            lambda db, _: _claim(db, key, fingerprint, now, stale_before)
+            lambda db, _: _claim(db, key, fingerprint, now, stale_before), frees_space=True
         )
 
     async def complete(self, key: IdempotencyKey, response: StoredResponse) -> None:
         parameters = (response.status, response.sealed, *_key_columns(key))
         await self._writer.submit(
-            lambda db, _: db.execute(STATEMENTS["complete_idempotency_key"], parameters) and None
+            lambda db, _: db.execute(STATEMENTS["complete_idempotency_key"], parameters) and None,
+            frees_space=True,
         )
 
     async def release(self, key: IdempotencyKey) -> None:
         parameters = _key_columns(key)
         await self._writer.submit(
-            lambda db, _: db.execute(STATEMENTS["release_idempotency_key"], parameters) and None
+            lambda db, _: db.execute(STATEMENTS["release_idempotency_key"], parameters) and None,
+            frees_space=True,
         )
 
 

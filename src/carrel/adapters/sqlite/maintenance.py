@@ -13,16 +13,19 @@ from typing import Any, Final
 from msgspec.json import decode
 
 from carrel.adapters.sqlite.commit_batch import CommitBatch
-from carrel.adapters.sqlite.database import STATEMENTS, connect, transaction
+from carrel.adapters.sqlite.database import STATEMENTS, connect, is_damage, transaction
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.sessions import index_batch
+from carrel.adapters.sqlite.table_scan import TableScan
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core import webhooks
 from carrel.core.errors import Conflict
 from carrel.core.identifiers import Digest, TimestampMs
-from carrel.core.maintenance.tables import TABLES, key_columns
+from carrel.core.maintenance.tables import KEY_LENGTHS, TABLES
+from carrel.core.outages import StorageFull
 from carrel.core.search.full_text import SEARCHED_TYPES, index_terms
 from carrel.core.store import idempotency
+from carrel.ports import CorruptContent
 
 _DELETE_BATCH_SIZE: Final = 500
 """Rows deleted per transaction, so that other writes need not wait long."""
@@ -32,26 +35,49 @@ _COUNTER_STATEMENTS: Final = {
     "delete_content": "save_content_counter",
     "delete_event": "save_event_counter",
 }
+_MAX_DAMAGE_REPORTS: Final = 100
 _TABLES_WITH_LONG_ROWS: Final = frozenset({"content", "delivery", "session_entry"})
 Rows = Sequence[Sequence[Any]]
 
 
 class SqliteSnapshot:
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
+    def __init__(self, db: sqlite3.Connection, *, skip_damaged: bool) -> None:
+        self._db, self._skip_damaged = db, skip_damaged
+        self._damage: dict[str, list[str]] = {}
 
     async def count(self, table: str) -> int:
         sql = f"SELECT count(*) FROM {_source(table)}"
-        [count] = await asyncio.to_thread(lambda: self._db.execute(sql).fetchone())
+        try:
+            [count] = await asyncio.to_thread(lambda: self._db.execute(sql).fetchone())
+        except sqlite3.DatabaseError as error:
+            if is_damage(error):
+                return 0
+            raise
         return int(count)
 
     async def rows(self, table: str, batch: int = 1000) -> AsyncIterator[Rows]:
-        columns = ", ".join(TABLES[_check_table(table)])
-        sql = f"SELECT {columns} FROM {_source(table)} ORDER BY {key_columns(table)}"
-        cursor = await asyncio.to_thread(self._db.execute, sql)
+        columns = TABLES[_check_table(table)]
+        scan = TableScan(self._db, _source(table), tuple(columns), KEY_LENGTHS[table])
+        self._damage[table] = scan.damage
         fetch = _fetch_bounded if table in _TABLES_WITH_LONG_ROWS else sqlite3.Cursor.fetchmany
-        while rows := await asyncio.to_thread(fetch, cursor, batch):
+        batches = scan.batches(fetch, batch)
+        while rows := await asyncio.to_thread(next, batches, ()):
             yield rows
+        if scan.damage and not self._skip_damaged:
+            raise CorruptContent(f"table {table}: {scan.damage[0]}; run carrel doctor")
+
+    async def find_damage(self) -> Sequence[tuple[str, str]]:
+        unreadable = [
+            (f"table {table}", text) for table, texts in self._damage.items() for text in texts
+        ]
+        return [*unreadable, *await asyncio.to_thread(self._check_pages)]
+
+    def _check_pages(self) -> Sequence[tuple[str, str]]:
+        try:
+            texts = self._db.execute(f"PRAGMA integrity_check({_MAX_DAMAGE_REPORTS})").fetchall()
+        except sqlite3.DatabaseError as error:
+            texts = [(str(error),)]
+        return [("database file", text) for (text,) in texts if text != "ok"]
 
 
 class SqliteMaintenance:
@@ -59,13 +85,19 @@ class SqliteMaintenance:
         self._file, self._reader, self._writer = file, reader, writer
 
     async def ping(self) -> None:
-        self._reader.db.execute("SELECT 1").fetchone()
+        self._reader.db.execute(STATEMENTS["migrations"]).fetchone()
+        if self._writer.is_disk_full():
+            raise StorageFull("database")
+
+    async def keep_reserve(self) -> None:
+        await asyncio.to_thread(self._writer.reserve.fill)
 
     @asynccontextmanager
-    async def snapshot(self) -> AsyncIterator[SqliteSnapshot]:
-        with closing(connect(self._file)) as db, transaction(db, "DEFERRED"):
-            db.execute("SELECT count(*) FROM counter").fetchone()
-            yield SqliteSnapshot(db)
+    async def snapshot(self, *, skip_damaged: bool = False) -> AsyncIterator[SqliteSnapshot]:
+        with closing(connect(self._file)) as db:  # closing ends the transaction, even a failed one
+            db.execute("BEGIN DEFERRED")
+            db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            yield SqliteSnapshot(db, skip_damaged=skip_damaged)
 
     async def load(self, rows: AsyncIterator[tuple[str, Rows]]) -> None:
         with closing(connect(self._file)) as db, transaction(db, "IMMEDIATE"):
@@ -147,14 +179,18 @@ class SqliteMaintenance:
         )
         return sum(
             [
-                await self._writer.submit(partial(_delete_rows, statement, batch), is_long=True)
+                await self._writer.submit(
+                    partial(_delete_rows, statement, batch), is_long=True, frees_space=True
+                )
                 for batch in batches
             ]
         )
 
     async def _delete_before(self, statement: str, before: TimestampMs) -> int:
         return await self._writer.submit(
-            lambda db, _: db.execute(STATEMENTS[statement], (before,)).rowcount, is_long=True
+            lambda db, _: db.execute(STATEMENTS[statement], (before,)).rowcount,
+            is_long=True,
+            frees_space=True,
         )
 
 
@@ -170,6 +206,12 @@ def _insert(db: sqlite3.Connection, sql: str, rows: Rows) -> None:
     Finalized later in another thread, it would reset the next statement.
     """
     db.executemany(sql, rows)
+
+
+def rebuild_indexes(db: sqlite3.Connection) -> None:
+    """Rebuild all full-text indexes."""
+    _index_session_entries(db)
+    _index_records(db)
 
 
 def _index_session_entries(db: sqlite3.Connection) -> None:

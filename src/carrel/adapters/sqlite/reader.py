@@ -9,12 +9,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path as File
 from typing import Any, Final, TypeVar
 
-from carrel.adapters.sqlite.database import STATEMENTS, connect, transaction
+from carrel.adapters.sqlite.database import (
+    STATEMENTS,
+    connect,
+    is_damage,
+    transaction,
+    translate_damage,
+)
 from carrel.adapters.sqlite.rows import RECORDS_REVISION_KEY, HeadKey, head_from_row
 from carrel.adapters.sqlite.wal_index import WalIndex
 from carrel.core.identifiers import Path, Scope
 from carrel.core.store.entry import Head
 from carrel.core.store.tree import Tree
+from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
 
 Result = TypeVar("Result")
 _MAX_CACHED: Final = 20_000
@@ -48,7 +55,8 @@ class Reader:
         result: Result | None = self._results.get(key)
         if result is None:
             self.misses += 1
-            result = self._results[key] = find(self.db, *arguments)
+            with translate_damage():
+                result = self._results[key] = find(self.db, *arguments)
         else:
             self.hits += 1
         return result
@@ -60,7 +68,8 @@ class Reader:
         revision = self._revisions.get(scope)
         if revision is None or key not in self._heads:
             self.misses += 1
-            revision, head = self._query_path(scope, path)
+            with translate_damage(path.text):
+                revision, head = self._query_path(scope, path)
             self._revisions[scope], self._heads[key] = revision, head
         else:
             self.hits += 1
@@ -72,23 +81,34 @@ class Reader:
         self._refresh()
         if id in self._bodies:
             return id, self._bodies.pop(id)
-        row: tuple[int, bytes | None] | None = self.db.execute(
-            STATEMENTS["blob_body"], (id,)
-        ).fetchone()
+        with translate_damage("content"):
+            row: tuple[int, bytes | None] | None = self.db.execute(
+                STATEMENTS["blob_body"], (id,)
+            ).fetchone()
         return row
 
     def _query_path(self, scope: Scope, path: Path) -> tuple[int, Head | None]:
-        """Return the scope's revision (0 if unknown) and the path's head."""
+        """Return the scope's revision (0 if unknown) and the path's head.
+
+        A file with damaged content has a head still, so that it can be replaced or deleted.
+        """
         parameters = (path.text, scope.tenant, scope.kind, scope.name)
-        row = self.db.execute(STATEMENTS["head_with_body"], parameters).fetchone()
+        try:
+            row = self.db.execute(STATEMENTS["head_with_body"], parameters).fetchone()
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            row = self.db.execute(STATEMENTS["head_without_body"], parameters).fetchone()
+            return (row[0], head_from_row(row[1:13])) if row and row[1] else (0, None)
         if row is None:
             return 0, None
         if row[1] is None:
             return row[0], None
         if len(self._bodies) >= _MAX_CACHED_BODIES:
             self._bodies.clear()
-        self._bodies[row[5]] = row[12]
-        return row[0], head_from_row(row[1:12])
+        if row[5] is not None and row[7] <= THREAD_THRESHOLD_BYTES:
+            self._bodies[row[5]] = row[13]
+        return row[0], head_from_row(row[1:13])
 
     def current_heads(self) -> Mapping[HeadKey, Head | None]:
         """Return cached heads if they are current; valid while the caller holds the lock."""
@@ -135,7 +155,7 @@ class Reader:
             db = self._local.db = connect(self._file)
             db.execute("PRAGMA query_only = ON")
             self._thread_connections.append(db)
-        with transaction(db, "DEFERRED"):
+        with translate_damage(), transaction(db, "DEFERRED"):
             return find(db)
 
     def close(self) -> None:

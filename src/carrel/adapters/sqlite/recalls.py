@@ -29,9 +29,9 @@ class SqliteRecalls:
             )
 
     async def stats_by_memory(
-        self, tenant: str, agent: str, *, limit: int = 10_000
+        self, tenant: str, agent: str, *, min_score: float = 0.0, limit: int = 10_000
     ) -> tuple[RecallStats, ...]:
-        ask = (tenant, agent, limit)
+        ask = (tenant, agent, min_score, limit)
         rows = await self._reader.scan(
             lambda db: db.execute(STATEMENTS["recall_stats"], ask).fetchall()
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Sequence
+from typing import Any
 
 from carrel.adapters.sqlite.database import STATEMENTS
 from carrel.adapters.sqlite.rows import Row, record_from_row
@@ -11,6 +13,7 @@ from carrel.core.identifiers import TimestampMs
 from carrel.core.search.full_text import SEARCHED_TYPES, index_terms
 from carrel.core.store.commit import Commit, ExpectationFailed, audit_subjects
 from carrel.core.store.record import (
+    NO_KEY,
     UNAUDITED_TYPES,
     CollectionRevision,
     Record,
@@ -31,13 +34,35 @@ class RecordChanges:
         self._collection_revisions = collection_revisions
         self.has_changed = False
         self._audit_rows: list[Row] = []
+        self._revisions: dict[_RecordKey, int] = {}
+        """Revisions of records that commits expect."""
+
+    def preload(self, commits: Sequence[Commit]) -> None:
+        """Read the revisions of all records that the commits expect, in one query."""
+        keys = {(r.tenant, r.type, r.id) for commit in commits for r in commit.record_revisions}
+        requested = [key for key in keys if key not in self._revisions]
+        if not requested:
+            return
+        self._revisions.update(dict.fromkeys(requested, 0))
+        for index, revision in self._db.execute(
+            STATEMENTS["record_revisions"], (json.dumps(requested),)
+        ).fetchall():
+            self._revisions[requested[index]] = revision
 
     def conflict(self, commit: Commit) -> ExpectationFailed | None:
+        return self._changed_read(commit) or self._refused_change(commit)
+
+    def _changed_read(self, commit: Commit) -> ExpectationFailed | None:
+        """Return the first collection or record that changed since it was read."""
         for collection_revision in commit.collection_revisions:
             if self._collection_revision(collection_revision) != collection_revision.revision:
                 return ExpectationFailed(collection_revision)
-        if not commit.changes:
-            return None
+        for read in commit.record_revisions:
+            if self._record_revision(read.tenant, read.type, read.id) != read.revision:
+                return ExpectationFailed(read)
+        return None
+
+    def _refused_change(self, commit: Commit) -> ExpectationFailed | None:
         owners: dict[str, _RecordKey] = {}
         for change in commit.changes:
             record = self._find(change)
@@ -59,9 +84,9 @@ class RecordChanges:
             self._collection_revisions.pop((tenant, record_type), None)
             self.has_changed = self.has_changed or record_type not in UNAUDITED_TYPES
         for tenant, subjects in sorted(audit_subjects(commit).items()):
-            self._audit_rows.append(
-                (tenant, commit.at, commit.author, commit.reason, json.dumps(subjects))
-            )
+            key = commit.key or NO_KEY
+            row = (commit.at, commit.author, commit.reason, json.dumps(subjects), key.id, key.name)
+            self._audit_rows.append((tenant, *row))
 
     def flush(self) -> None:
         if self._audit_rows:
@@ -69,6 +94,12 @@ class RecordChanges:
         if self.has_changed:
             row = self._db.execute(STATEMENTS["records_revision"]).fetchone()
             self._db.execute(STATEMENTS["set_counter"], ("records", (row[0] if row else 0) + 1))
+
+    def _record_revision(self, *key: Any) -> int:
+        if key not in self._revisions:
+            row = self._db.execute(STATEMENTS["record"], key).fetchone()
+            self._revisions[key] = record_from_row(row).revision if row else 0
+        return self._revisions[key]
 
     def _collection_revision(self, collection: CollectionRevision) -> int:
         key = (collection.tenant, collection.type)
@@ -99,6 +130,7 @@ class RecordChanges:
     def _change(self, change: RecordChange, at: TimestampMs) -> bool:
         """Write or delete one record; return False if there was nothing to delete."""
         existing, key = self._find(change), _record_key(change)
+        self._revisions.pop(key, None)
         self._db.execute(STATEMENTS["delete_unique_keys"], key)
         self._db.execute(STATEMENTS["delete_index_keys"], key)
         if change.type in SEARCHED_TYPES:

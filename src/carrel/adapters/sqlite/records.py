@@ -11,7 +11,8 @@ from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import RECORDS_REVISION_KEY, Row, record_from_row
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import TimestampMs
-from carrel.core.store.record import AuditEntry, Record, RecordType
+from carrel.core.search.bm25 import MAX_COUNTED, TermCount, TermStatistics, TermWeight
+from carrel.core.store.record import AuditEntry, KeyReference, Record, RecordType
 
 
 class SqliteRecords:
@@ -72,20 +73,31 @@ class SqliteRecords:
         counts = dict(self._reader.db.execute(STATEMENTS["count_records"], parameters).fetchall())
         return tuple(counts.get(index, 0) for index in range(len(index_keys)))
 
+    async def count_terms(
+        self, tenant: str, record_type: RecordType, index_key: str, terms: Sequence[str]
+    ) -> TermStatistics:
+        [documents] = await self.count(tenant, record_type, [index_key])
+        parameters = (json.dumps(list(terms)), tenant, record_type, index_key, MAX_COUNTED)
+        rows = await self._reader.scan(
+            lambda db: db.execute(STATEMENTS["count_record_terms"], parameters).fetchall()
+        )
+        return TermStatistics(documents, {term: TermCount(*counts) for term, *counts in rows})
+
     async def find(
         self,
         tenant: str,
         record_type: RecordType,
         index_key: str,
-        terms: Sequence[str],
+        terms: Sequence[TermWeight],
         *,
         limit: int = 100,
     ) -> tuple[Record, ...]:
-        parameters = (json.dumps(list(terms)), tenant, record_type, index_key, limit)
-        rows = (
-            self._reader.db.execute(STATEMENTS["record_ids_by_terms"], parameters).fetchall()
-            if terms
-            else ()
+        if not terms:
+            return ()
+        weights = json.dumps([(item.term, item.exact, item.prefix) for item in terms])
+        parameters = (weights, tenant, record_type, index_key, limit)
+        rows = await self._reader.scan(
+            lambda db: db.execute(STATEMENTS["record_ids_by_terms"], parameters).fetchall()
         )
         return tuple(filter(None, await self.get(tenant, record_type, [row[0] for row in rows])))
 
@@ -118,8 +130,11 @@ class SqliteRecords:
             STATEMENTS["audit_entries"], (tenant, before or 2**62, limit)
         ).fetchall()
         return tuple(
-            AuditEntry(id, owner, at, author, reason, tuple(json.loads(subjects)))
-            for id, owner, at, author, reason, subjects in rows
+            AuditEntry(
+                *(str(id), owner, at, author, reason, tuple(json.loads(subjects))),
+                key=KeyReference(key, key_name) if key else None,
+            )
+            for id, owner, at, author, reason, subjects, key, key_name in rows
         )
 
 

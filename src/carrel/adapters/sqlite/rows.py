@@ -36,19 +36,18 @@ def digest_bytes(digest: Digest) -> bytes:
 
 
 def head_from_row(row: Row) -> Head:
-    """From path, version, revision, at, content, digest, size, type and base columns."""
-    path, version, revision, at, content, digest, size, media_type, base, base_digest, base_size = (
-        row
-    )
+    """From path, version, revision, at, content, digest, size, type, base columns and offset."""
+    path, version, revision, at, content, digest, size, media_type, *base_columns, offset = row
+    base, base_digest, base_size = base_columns
     entry = None
     if content is not None:
         base_blob = None if base is None else blob_from_row(base, base_digest, base_size)
         entry = Entry(blob_from_row(content, digest, size), base_blob, media_type or MARKDOWN)
-    return Head(Path(path), version, revision, at, entry)
+    return Head(Path(path), version, revision, at, entry, offset)
 
 
 def version_from_row(row: Row) -> Version:
-    return Version(head_from_row(row[:11]), row[11], row[12], row[13])
+    return Version(head_from_row(row[:12]), row[12], row[13], row[14])
 
 
 def record_from_row(row: Row) -> Record:

@@ -29,6 +29,7 @@ CREATE TABLE content (
 );
 
 -- Current head of each path. `content` NULL is a tombstone, which continues the version numbers.
+-- A stack of layers shows `version` + `version_offset`.
 CREATE TABLE entry (
     scope    INTEGER NOT NULL REFERENCES scope,
     path     TEXT    NOT NULL,
@@ -40,6 +41,7 @@ CREATE TABLE entry (
     size     INTEGER,
     base     INTEGER REFERENCES content,
     type     TEXT,
+    version_offset INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (scope, path)
 ) WITHOUT ROWID;
 
@@ -58,6 +60,7 @@ CREATE TABLE version (
     author   TEXT    NOT NULL,
     reason   TEXT    NOT NULL,
     run      TEXT,
+    version_offset INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (scope, path, version)
 ) WITHOUT ROWID;
 
@@ -142,14 +145,16 @@ CREATE TABLE collection_revision (
     PRIMARY KEY (tenant, type)
 ) WITHOUT ROWID;
 
--- Audit log of record changes. Append-only.
+-- Audit log of record changes. Append-only. key_id and key_name tell the author's key.
 CREATE TABLE audit (
     id       INTEGER PRIMARY KEY AUTOINCREMENT,
     tenant   TEXT    NOT NULL,
     at       INTEGER NOT NULL,
     author   TEXT    NOT NULL,
     reason   TEXT    NOT NULL,
-    subjects TEXT    NOT NULL
+    subjects TEXT    NOT NULL,
+    key_id   TEXT    NOT NULL DEFAULT '',
+    key_name TEXT    NOT NULL DEFAULT ''
 );
 CREATE INDEX audit_by_tenant ON audit (tenant, id);
 
@@ -247,7 +252,7 @@ CREATE TABLE search_term (
     id        TEXT NOT NULL,
     PRIMARY KEY (tenant, type, index_key, term, id)
 ) WITHOUT ROWID;
-CREATE INDEX search_term_by_record ON search_term (tenant, type, id);
+CREATE INDEX search_term_by_record ON search_term (id, tenant, type);
 
 -- Recall log: which memory matched which query of an agent, with its score.
 CREATE TABLE recall (

@@ -21,6 +21,13 @@ from carrel.adapters.sqlite.rows import Row
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import TimestampMs
 from carrel.core.runs import Audience
+from carrel.core.search.bm25 import (
+    MAX_COUNTED,
+    TermCount,
+    TermStatistics,
+    TermWeight,
+    split_weights,
+)
 from carrel.core.search.full_text import distinct_terms
 from carrel.core.sessions import (
     Session,
@@ -104,25 +111,26 @@ class SqliteSessions:
         )
         return tuple(map(_entry_from_row, rows))
 
+    async def count_terms(self, tenant: str, agent: str, terms: Sequence[str]) -> TermStatistics:
+        return await self._reader.scan(lambda db: _count_terms(db, (tenant, agent), terms))
+
     async def search(
         self,
         tenant: str,
         agent: str,
-        terms: Sequence[str],
+        terms: Sequence[TermWeight],
         *,
-        match_all: bool = True,
         mode: Audience | None = None,
         limit: int = 100,
     ) -> tuple[TranscriptHit, ...]:
         if not terms:
             return ()
-        parameters = (
-            _match_expression(_owner_term(tenant, agent), terms, every=match_all),
-            tenant,
-            agent,
-            mode,
-            limit,
-        )
+        owner = _owner_term(tenant, agent)
+        matches = [
+            (_match_expression(owner, item, is_prefix=is_prefix), weight)
+            for item, is_prefix, weight in split_weights(terms)
+        ]
+        parameters = (json.dumps(matches), tenant, agent, mode, limit)
         rows = await self._reader.scan(lambda db: _search_rows(db, parameters))
         return tuple(TranscriptHit(row[0], _entry_from_row(row[1:])) for row in rows)
 
@@ -139,7 +147,9 @@ class SqliteSessions:
 
     async def delete(self, sessions: Sequence[Session]) -> int:
         deleted = [
-            await self._writer.submit(partial(_delete_session, session), is_long=True)
+            await self._writer.submit(
+                partial(_delete_session, session), is_long=True, frees_space=True
+            )
             for session in sessions
         ]
         return sum(deleted)
@@ -241,10 +251,24 @@ def _owner_term(tenant: str, agent: str) -> str:
     return hashlib.blake2b(f"{tenant}/{agent}".encode(), digest_size=12).hexdigest()
 
 
-def _match_expression(owner: str, terms: Sequence[str], *, every: bool) -> str:
+def _match_expression(owner: str, term: str, *, is_prefix: bool) -> str:
     """Return an FTS5 query. Terms are letters and digits, so quoting is enough."""
-    prefixes = (" AND " if every else " OR ").join(f'"{term}" *' for term in terms)
-    return f'{{owner}} : "{owner}" AND {{terms}} : ({prefixes})'
+    return f'{{owner}} : "{owner}" AND {{terms}} : "{term}"' + " *" * is_prefix
+
+
+def _count_terms(
+    db: Connection, owner_key: tuple[str, str], terms: Sequence[str]
+) -> TermStatistics:
+    [documents] = db.execute(STATEMENTS["count_session_entries_by_agent"], owner_key).fetchone()
+    owner = _owner_term(*owner_key)
+
+    def count(term: str, is_prefix: bool) -> int:
+        expression = _match_expression(owner, term, is_prefix=is_prefix)
+        parameters = (expression, MAX_COUNTED)
+        return int(db.execute(STATEMENTS["count_session_entry_terms"], parameters).fetchone()[0])
+
+    counts = {term: TermCount(count(term, False), count(term, True)) for term in terms}
+    return TermStatistics(documents, counts)
 
 
 def _read_sessions(

@@ -33,7 +33,7 @@ UPDATE scope SET revision = ?, files = ?, size = ? WHERE id = ?;
 
 -- name: head
 SELECT e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size
+       e.base, b.digest, b.size, e.version_offset
   FROM entry AS e LEFT JOIN content AS b ON b.id = e.base
  WHERE e.scope = ? AND e.path = ?;
 
@@ -43,38 +43,47 @@ SELECT path FROM entry WHERE scope = ? AND path > ? AND path < ? AND content IS 
 
 -- name: heads
 SELECT w.key, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size
+       e.base, b.digest, b.size, e.version_offset
   FROM json_each(?) AS w
   CROSS JOIN entry AS e ON e.scope = w.value ->> 0 AND e.path = w.value ->> 1
   LEFT JOIN content AS b ON b.id = e.base;
 
 -- name: head_with_body
 SELECT s.revision, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size, c.body
+       e.base, b.digest, b.size, e.version_offset, iif(e.size > 262144, NULL, c.body)
   FROM scope AS s
   LEFT JOIN entry AS e ON e.scope = s.id AND e.path = ?
   LEFT JOIN content AS c ON c.id = e.content
   LEFT JOIN content AS b ON b.id = e.base
  WHERE s.tenant = ? AND s.kind = ? AND s.name = ?;
 
+-- name: head_without_body
+SELECT s.revision, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
+       e.base, b.digest, b.size, e.version_offset
+  FROM scope AS s
+  LEFT JOIN entry AS e ON e.scope = s.id AND e.path = ?
+  LEFT JOIN content AS b ON b.id = e.base
+ WHERE s.tenant = ? AND s.kind = ? AND s.name = ?;
+
 -- name: heads_by_path
 SELECT e.scope, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size
+       e.base, b.digest, b.size, e.version_offset
   FROM json_each(?) AS w CROSS JOIN json_each(?) AS p
   JOIN entry AS e ON e.scope = w.value AND e.path = p.value
   LEFT JOIN content AS b ON b.id = e.base;
 
 -- name: heads_by_prefix
 SELECT e.scope, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size
+       e.base, b.digest, b.size, e.version_offset
   FROM json_each(?) AS w
-  CROSS JOIN entry AS e ON e.scope = w.value AND e.path >= ? AND e.path < ?
+  CROSS JOIN scope AS s ON s.id = w.value
+  CROSS JOIN entry AS e ON e.scope = s.id AND e.path >= ? AND e.path < ?
   LEFT JOIN content AS b ON b.id = e.base
- WHERE e.content IS NOT NULL;
+ WHERE e.content IS NOT NULL OR s.kind = 'agent';
 
 -- name: heads_by_path_at_revision
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
-       v.base, b.digest, b.size
+       v.base, b.digest, b.size, v.version_offset
   FROM json_each(?3) AS p
   CROSS JOIN version AS v ON v.scope = ?1 AND v.path = p.value AND v.version =
        (SELECT n.version FROM version AS n
@@ -84,23 +93,23 @@ SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
 
 -- name: heads_by_prefix_at_revision
 SELECT e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size
+       e.base, b.digest, b.size, e.version_offset
   FROM entry AS e LEFT JOIN content AS b ON b.id = e.base
- WHERE e.scope = ?1 AND e.revision <= ?2 AND e.content IS NOT NULL AND e.path >= ?3 AND e.path < ?4
+ WHERE e.scope = ?1 AND e.revision <= ?2 AND e.path >= ?3 AND e.path < ?4
 UNION ALL
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
-       v.base, b.digest, b.size
+       v.base, b.digest, b.size, v.version_offset
   FROM entry AS e
   JOIN version AS v ON v.scope = e.scope AND v.path = e.path AND v.version =
        (SELECT n.version FROM version AS n
          WHERE n.scope = e.scope AND n.path = e.path AND n.revision <= ?2
          ORDER BY n.version DESC LIMIT 1)
   LEFT JOIN content AS b ON b.id = v.base
- WHERE e.scope = ?1 AND e.revision > ?2 AND v.content IS NOT NULL AND e.path >= ?3 AND e.path < ?4;
+ WHERE e.scope = ?1 AND e.revision > ?2 AND e.path >= ?3 AND e.path < ?4;
 
 -- name: versions
 SELECT w.key, v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
-       v.base, b.digest, b.size, v.author, v.reason, v.run
+       v.base, b.digest, b.size, v.version_offset, v.author, v.reason, v.run
   FROM json_each(?) AS w
   CROSS JOIN scope AS s ON s.tenant = w.value ->> 0 AND s.kind = w.value ->> 1 AND s.name = w.value ->> 2
   JOIN version AS v ON v.scope = s.id AND v.path = w.value ->> 3 AND v.version = w.value ->> 4
@@ -108,7 +117,7 @@ SELECT w.key, v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, 
 
 -- name: history
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
-       v.base, b.digest, b.size, v.author, v.reason, v.run
+       v.base, b.digest, b.size, v.version_offset, v.author, v.reason, v.run
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id AND v.path = ? AND v.version < ?
   LEFT JOIN content AS b ON b.id = v.base
@@ -117,7 +126,7 @@ SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
 
 -- name: version_log
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
-       v.base, b.digest, b.size, v.author, v.reason, v.run
+       v.base, b.digest, b.size, v.version_offset, v.author, v.reason, v.run
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id
   LEFT JOIN content AS b ON b.id = v.base
@@ -137,15 +146,16 @@ INSERT INTO content (id, digest, size, created_at, body) VALUES (?, ?, ?, ?, ?);
 
 -- name: add_version
 INSERT INTO version (scope, path, version, revision, at, content, digest, size, base, type,
-                     author, reason, run)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+                     version_offset, author, reason, run)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: set_entry
-INSERT INTO entry (scope, path, version, revision, at, content, digest, size, base, type)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO entry (scope, path, version, revision, at, content, digest, size, base, type,
+                   version_offset)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET version = excluded.version, revision = excluded.revision,
    at = excluded.at, content = excluded.content, digest = excluded.digest, size = excluded.size,
-   base = excluded.base, type = excluded.type;
+   base = excluded.base, type = excluded.type, version_offset = excluded.version_offset;
 
 -- name: prune_version
 DELETE FROM version AS v
@@ -164,6 +174,9 @@ DELETE FROM version AS v
 
 -- name: blob_bodies
 SELECT id, body FROM content WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: is_external
+SELECT body IS NULL FROM content WHERE id = ?;
 
 -- name: blob_body
 SELECT id, body FROM content WHERE id = ?;
@@ -196,6 +209,9 @@ SELECT e.id, e.tenant, s.kind, s.name, e.run, e.sequence, e.type, e.payload, e.a
         SELECT s.id FROM json_each(?5) AS w JOIN scope AS s ON s.tenant = w.value ->> 0
            AND s.kind = w.value ->> 1 AND s.name = w.value ->> 2))
  ORDER BY e.id LIMIT ?3;
+
+-- name: latest_tenant_event
+SELECT coalesce((SELECT id FROM event WHERE tenant = ? ORDER BY id DESC LIMIT 1), 0);
 
 -- name: latest_event
 SELECT max(coalesce((SELECT max(id) FROM event), 0),
@@ -277,10 +293,11 @@ INSERT INTO collection_revision (tenant, type, revision) VALUES (?, ?, 1)
 ON CONFLICT DO UPDATE SET revision = revision + 1;
 
 -- name: add_audit_entry
-INSERT INTO audit (tenant, at, author, reason, subjects) VALUES (?, ?, ?, ?, ?);
+INSERT INTO audit (tenant, at, author, reason, subjects, key_id, key_name)
+VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: audit_entries
-SELECT id, tenant, at, author, reason, subjects FROM audit
+SELECT id, tenant, at, author, reason, subjects, key_id, key_name FROM audit
  WHERE tenant = ? AND id < ? ORDER BY id DESC LIMIT ?;
 
 -- name: mark_used
@@ -402,12 +419,25 @@ DELETE FROM search_term WHERE tenant = ? AND type = ? AND id = ?;
 -- name: add_search_term
 INSERT OR IGNORE INTO search_term (tenant, type, index_key, term, id) VALUES (?, ?, ?, ?, ?);
 
+-- name: count_record_terms
+SELECT q.value,
+       (SELECT count(*) FROM (SELECT 1 FROM search_term AS t
+         WHERE t.tenant = ?2 AND t.type = ?3 AND t.index_key = ?4 AND t.term = q.value LIMIT ?5)),
+       (SELECT count(*) FROM (SELECT 1 FROM search_term AS t
+         WHERE t.tenant = ?2 AND t.type = ?3 AND t.index_key = ?4
+           AND t.term >= q.value AND t.term < q.value || char(1114111) LIMIT ?5))
+  FROM json_each(?1) AS q;
+
 -- name: record_ids_by_terms
-SELECT t.id, count(DISTINCT q.key) AS matched_terms, sum(t.term = q.value) AS exact_terms
-  FROM json_each(?1) AS q
- CROSS JOIN search_term AS t ON t.tenant = ?2 AND t.type = ?3 AND t.index_key = ?4
-        AND t.term >= q.value AND t.term < q.value || char(1114111)
- GROUP BY t.id ORDER BY matched_terms DESC, exact_terms DESC, t.id DESC LIMIT ?5;
+SELECT id FROM (
+    SELECT t.id, max(CASE WHEN t.term = q.value ->> 0 THEN q.value ->> 1 ELSE q.value ->> 2 END)
+                 AS weight
+      FROM json_each(?1) AS q
+     CROSS JOIN search_term AS t ON t.tenant = ?2 AND t.type = ?3 AND t.index_key = ?4
+            AND t.term >= q.value ->> 0
+            AND t.term < (q.value ->> 0) || iif(q.value ->> 2, char(1114111), char(1))
+     GROUP BY t.id, q.key)
+ GROUP BY id ORDER BY sum(weight) DESC, id DESC LIMIT ?5;
 
 -- name: add_recall
 INSERT OR IGNORE INTO recall (tenant, agent, memory, id, query, score, at)
@@ -416,7 +446,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?);
 -- name: recall_stats
 SELECT memory, count(*) AS hits, avg(score), count(DISTINCT query),
        count(DISTINCT at / 86400000), max(at)
-  FROM recall WHERE tenant = ? AND agent = ? GROUP BY memory ORDER BY hits DESC, memory LIMIT ?;
+  FROM recall WHERE tenant = ? AND agent = ? AND score >= ?
+ GROUP BY memory ORDER BY hits DESC, memory LIMIT ?;
 
 -- name: recall_counts_since
 SELECT memory, count(*) FROM recall WHERE tenant = ? AND agent = ? AND at >= ? GROUP BY memory;
@@ -433,6 +464,12 @@ SELECT r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
  CROSS JOIN index_key AS i ON i.tenant = c.tenant AND i.type = c.type AND i.name = ?2 AND i.id > ?3
  CROSS JOIN record AS r ON r.tenant = i.tenant AND r.type = i.type AND r.id = i.id
  WHERE c.type = ?1 ORDER BY i.id, i.tenant LIMIT ?4;
+
+-- name: record_revisions
+SELECT w.key, r.revision
+  FROM json_each(?) AS w
+ CROSS JOIN record AS r ON r.tenant = w.value ->> 0 AND r.type = w.value ->> 1
+                       AND r.id = w.value ->> 2;
 
 -- name: index_keys_with_bodies
 SELECT i.tenant, i.type, i.name, i.id, r.body
@@ -550,14 +587,21 @@ SELECT tenant, id, agent, mode, plugin, started_at, ended_at, entry_count, last_
 SELECT sequence, at, role, content, message, plugin, sender FROM session_entry
  WHERE tenant = ? AND session = ? AND sequence > ? ORDER BY sequence LIMIT ?;
 
+-- name: count_session_entries_by_agent
+SELECT coalesce(sum(entry_count), 0) FROM session WHERE tenant = ? AND agent = ?;
+
+-- name: count_session_entry_terms
+SELECT count(*) FROM (SELECT 1 FROM session_entry_text WHERE session_entry_text MATCH ? LIMIT ?);
+
 -- name: search_session_entries
 SELECT e.id
-  FROM session_entry_text AS t
-  JOIN session_entry AS e ON e.id = t.rowid
-  JOIN session AS s ON s.tenant = e.tenant AND s.id = e.session
- WHERE session_entry_text MATCH ?1 AND s.tenant = ?2 AND s.agent = ?3
-   AND (?4 IS NULL OR s.mode = ?4)
- ORDER BY e.at DESC, e.session DESC, e.sequence DESC LIMIT ?5;
+  FROM json_each(?1) AS q
+ CROSS JOIN session_entry_text AS t ON t.session_entry_text MATCH (q.value ->> 0)
+ CROSS JOIN session_entry AS e ON e.id = t.rowid
+ CROSS JOIN session AS s ON s.tenant = e.tenant AND s.id = e.session
+ WHERE s.tenant = ?2 AND s.agent = ?3 AND (?4 IS NULL OR s.mode = ?4)
+ GROUP BY e.id
+ ORDER BY sum(q.value ->> 1) DESC, e.at DESC, e.session DESC, e.sequence DESC LIMIT ?5;
 
 -- name: session_entries_by_id
 SELECT e.session, e.sequence, e.at, e.role, e.content, e.message, e.plugin, e.sender
@@ -593,3 +637,47 @@ SELECT e.tenant, e.session, e.sequence, e.id, s.agent, e.content, d.id IS NOT NU
   LEFT JOIN session_entry_text_docsize AS d ON d.id = e.id
  WHERE (e.tenant, e.session, e.sequence) > (?, ?, ?)
  ORDER BY e.tenant, e.session, e.sequence LIMIT ?;
+
+-- name: contents_of_scope
+SELECT content FROM version WHERE scope = ?1 AND content IS NOT NULL
+UNION SELECT base FROM version WHERE scope = ?1 AND base IS NOT NULL;
+
+-- name: erase_run_events
+DELETE FROM event WHERE run IN (SELECT id FROM run WHERE scope = ?);
+
+-- name: erase_run_layers
+DELETE FROM run_layer WHERE run IN (SELECT id FROM run WHERE scope = ?);
+
+-- name: erase_runs
+DELETE FROM run WHERE scope = ?;
+
+-- name: erase_entries
+DELETE FROM entry WHERE scope = ?;
+
+-- name: erase_versions
+DELETE FROM version WHERE scope = ?;
+
+-- name: empty_scope
+UPDATE scope SET revision = revision + 1, files = 0, size = 0 WHERE id = ?;
+
+-- name: unreferenced_among
+SELECT w.value FROM json_each(?) AS w
+ WHERE w.value NOT IN (SELECT content FROM version WHERE content IS NOT NULL
+                       UNION ALL SELECT base FROM version WHERE base IS NOT NULL);
+
+-- name: begin_index_merge
+INSERT INTO session_entry_text (session_entry_text, rank) VALUES ('merge', -500);
+
+-- name: continue_index_merge
+INSERT INTO session_entry_text (session_entry_text, rank) VALUES ('merge', 500);
+
+-- name: orphans
+SELECT o.tenant, o.agent
+  FROM (SELECT s.tenant, s.name AS agent FROM scope AS s
+         WHERE s.kind = 'agent' AND EXISTS (SELECT 1 FROM entry AS e WHERE e.scope = s.id)
+        UNION SELECT s.tenant, s.agent FROM session AS s) AS o
+ WHERE NOT EXISTS (SELECT 1 FROM record AS r
+                    WHERE r.tenant = o.tenant AND r.type = 'agent' AND r.id = o.agent)
+   AND EXISTS (SELECT 1 FROM audit AS a
+                WHERE a.tenant = o.tenant AND a.reason = 'delete an agent'
+                  AND instr(a.subjects, '"agent/' || o.agent || '"') > 0);

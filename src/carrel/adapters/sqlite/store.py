@@ -11,9 +11,10 @@ from pathlib import Path as File
 from carrel.adapters.sqlite.blobs import SqliteBlobs
 from carrel.adapters.sqlite.database import prepare
 from carrel.adapters.sqlite.deliveries import SqliteDeliveries
+from carrel.adapters.sqlite.erasure import SqliteErasure
 from carrel.adapters.sqlite.events import SqliteEvents
 from carrel.adapters.sqlite.idempotency import SqliteIdempotencyStore
-from carrel.adapters.sqlite.maintenance import SqliteMaintenance
+from carrel.adapters.sqlite.maintenance import SqliteMaintenance, rebuild_indexes
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.recalls import SqliteRecalls
 from carrel.adapters.sqlite.records import SqliteRecords
@@ -35,6 +36,7 @@ class SqliteStore:
     deliveries: SqliteDeliveries
     sessions: SqliteSessions
     recalls: SqliteRecalls
+    erasure: SqliteErasure
     maintenance: SqliteMaintenance
     reader: Reader
     writer: Writer
@@ -54,7 +56,8 @@ async def open_store(
 ) -> AsyncIterator[SqliteStore]:
     """Open the file, created or migrated first; drain the writer on exit."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    await asyncio.to_thread(prepare, file)  # a writer on this loop may hold the lock
+    # in a thread, since a writer on this loop may hold the lock
+    await asyncio.to_thread(prepare, file, rebuild_indexes)
     reader = Reader(file)
     events = SqliteEvents(reader)
     writer = Writer(file, reader, events.notify)
@@ -69,6 +72,7 @@ async def open_store(
             deliveries=SqliteDeliveries(reader, writer),
             sessions=SqliteSessions(reader, writer),
             recalls=SqliteRecalls(reader, writer),
+            erasure=SqliteErasure(file, reader),
             maintenance=SqliteMaintenance(file, reader, writer),
             reader=reader,
             writer=writer,

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from carrel.adapters.sqlite.commit_batch import CommitBatch
-from carrel.adapters.sqlite.database import STATEMENTS, transaction
+from carrel.adapters.sqlite.database import STATEMENTS, transaction, translate_damage
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import (
     AFTER_ANY_PATH,
@@ -22,9 +22,9 @@ from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import Path, Scope
 from carrel.core.lru_cache import LruCache
 from carrel.core.runs import SnapshotLayer
-from carrel.core.store.commit import Applied, Commit, Outcome
+from carrel.core.store.commit import Applied, Commit, Outcome, only_deletes
 from carrel.core.store.entry import Head, Version
-from carrel.core.store.tree import Tree
+from carrel.core.store.tree import Tree, build_tree
 
 _MAX_LOOP_WRITES: Final = 32
 """Calls with more writes run in a thread."""
@@ -70,7 +70,8 @@ class SqliteTrees:
         self, requests: Sequence[tuple[Scope, Path, int]]
     ) -> tuple[Version | None, ...]:
         requested = json.dumps([[s.tenant, s.kind, s.name, p.text, n] for s, p, n in requests])
-        rows = self._reader.db.execute(STATEMENTS["versions"], (requested,)).fetchall()
+        with translate_damage():
+            rows = self._reader.db.execute(STATEMENTS["versions"], (requested,)).fetchall()
         versions_by_index = {row[0]: version_from_row(row[1:]) for row in rows}
         return tuple(versions_by_index.get(index) for index in range(len(requests)))
 
@@ -104,7 +105,12 @@ class SqliteTrees:
         for commit in commits:
             writes += len(commit.writes) + len(commit.changes)
         work = partial(self._apply, commits)
-        return await self._writer.submit(work, is_long=writes > _MAX_LOOP_WRITES, commits=commits)
+        return await self._writer.submit(
+            work,
+            is_long=writes > _MAX_LOOP_WRITES,
+            commits=commits,
+            frees_space=all(map(only_deletes, commits)),
+        )
 
     def _apply(
         self, commits: Sequence[Commit], _: sqlite3.Connection, batch: CommitBatch
@@ -173,7 +179,9 @@ class SqliteTrees:
         if paths is None and not prefix:
             for tree, layer in zip(trees, layers, strict=True):
                 if tree.scope == layer and tree.revision:
-                    self._cached_trees.put(tree.scope, tree, len(tree.heads) + 1)
+                    self._cached_trees.put(
+                        tree.scope, tree, len(tree.heads) + len(tree.tombstones) + 1
+                    )
         return trees
 
     def _needs_thread(self, layers: tuple[Scope | SnapshotLayer, ...]) -> bool:
@@ -226,16 +234,16 @@ def _read(
     for index, layer in enumerate(layers):
         id, revision, _ = scope_rows.get(index, (0, 0, 0))
         if isinstance(layer, SnapshotLayer):
-            heads_then = _heads_at_revision(db, id, layer.revision, paths, prefix) if id else {}
-            trees.append(Tree(layer.scope, layer.revision, heads_then))
+            heads_then = _heads_at_revision(db, id, layer.revision, paths, prefix) if id else ()
+            trees.append(build_tree(layer.scope, layer.revision, heads_then, paths))
         else:
-            trees.append(Tree(layer, revision, heads.get(id, {})))
+            trees.append(build_tree(layer, revision, heads.get(id, ()), paths))
     return tuple(trees)
 
 
 def _current_heads(
     db: sqlite3.Connection, ids: Collection[int], paths: Sequence[Path] | None, prefix: str
-) -> dict[int, dict[Path, Head]]:
+) -> dict[int, list[Head]]:
     scope_ids = json.dumps(sorted(ids))
     if paths is None:
         rows = db.execute(
@@ -245,16 +253,15 @@ def _current_heads(
         rows = db.execute(
             STATEMENTS["heads_by_path"], (scope_ids, json.dumps([path.text for path in paths]))
         )
-    heads: dict[int, dict[Path, Head]] = {}
+    heads: dict[int, list[Head]] = {}
     for row in rows.fetchall():
-        head = head_from_row(row[1:])
-        heads.setdefault(row[0], {})[head.path] = head
+        heads.setdefault(row[0], []).append(head_from_row(row[1:]))
     return heads
 
 
 def _heads_at_revision(
     db: sqlite3.Connection, id: int, revision: int, paths: Sequence[Path] | None, prefix: str
-) -> dict[Path, Head]:
+) -> list[Head]:
     if paths is None:
         rows = db.execute(
             STATEMENTS["heads_by_prefix_at_revision"],
@@ -265,5 +272,4 @@ def _heads_at_revision(
             STATEMENTS["heads_by_path_at_revision"],
             (id, revision, json.dumps([p.text for p in paths])),
         )
-    heads = map(head_from_row, rows.fetchall())
-    return {head.path: head for head in heads}
+    return list(map(head_from_row, rows.fetchall()))

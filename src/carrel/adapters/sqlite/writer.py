@@ -23,10 +23,12 @@ from typing import Any, Final, TypeVar
 from carrel.adapters.sqlite.commit_batch import CommitBatch
 from carrel.adapters.sqlite.database import connect
 from carrel.adapters.sqlite.reader import Reader
+from carrel.adapters.sqlite.reserve import DiskReserve
 from carrel.adapters.sqlite.rows import HeadKey
 from carrel.adapters.sqlite.wal_checkpoint import WalCheckpointer
 from carrel.adapters.sqlite.write_lock import WriteLock
 from carrel.adapters.sqlite.writer_cache import WriterCache
+from carrel.core.outages import StorageFull
 from carrel.core.store.commit import Commit
 from carrel.core.store.entry import Head
 
@@ -50,6 +52,7 @@ class WriteJob:
     future: asyncio.Future[Any]
     is_long: bool
     commits: Sequence[Commit]
+    frees_space: bool
     result: Any = None
     problem: BaseException | None = None
 
@@ -78,6 +81,7 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._db = connect(self.file)
         self._lock = WriteLock(self.file)
+        self.reserve = DiskReserve(self.file)
         self._waiting: deque[WriteJob] = deque()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -109,20 +113,30 @@ class Writer:
         *,
         is_long: bool = False,
         commits: Sequence[Commit] = (),
+        frees_space: bool = False,
     ) -> Result:
         """Run work in a shared transaction and return once it is durable.
 
         Long work runs in the thread. Heads that ``commits`` need are read together with those of
-        other jobs. Cancelling stops waiting; the work may still be done.
+        other jobs. On a full disk, work that frees space uses the reserve. Cancelling stops
+        waiting; the work may still be done. Raises StorageFull.
         """
         if self._closed:
             raise RuntimeError("the store is closed")
+        if self.reserve.was_full and not frees_space and self.is_disk_full():
+            raise StorageFull("database")
         future: asyncio.Future[Result] = self._loop.create_future()
-        self._waiting.append(WriteJob(work, future, is_long, commits))
+        self._waiting.append(WriteJob(work, future, is_long, commits, frees_space))
         if self._idle.is_set():
             self._idle.clear()
             self._loop.call_soon(self._begin)
         return await future
+
+    def is_disk_full(self) -> bool:
+        """Whether only work that frees space is accepted."""
+        [(pages,)] = self.reader.db.execute("PRAGMA freelist_count")
+        [(page_size,)] = self.reader.db.execute("PRAGMA page_size")
+        return self.reserve.is_disk_full(pages * page_size)
 
     async def close(self) -> None:
         """Finish all submitted jobs, then stop."""
@@ -220,7 +234,7 @@ class Writer:
             batch.flush()
         except BaseException as problem:  # passed on to the submitter
             self._roll_back()
-            return problem
+            return self.reserve.translate(problem)
         return batch
 
     def _current_cache(self) -> WriterCache:
@@ -250,7 +264,7 @@ class Writer:
         try:
             self._db.execute("COMMIT")
         except BaseException as error:  # e.g. a full disk: nothing of the group was applied
-            problem = error
+            problem = self.reserve.translate(error)
             self._roll_back()
         after = self._version_after = self.reader.index.version()
         self._lock.release()
@@ -277,11 +291,12 @@ class Writer:
                 revisions,
                 records_changed=records_changed,
             )
+            self.reserve.was_full &= jobs[0].frees_space
             self.counts.transactions += 1
             self.counts.jobs += len(jobs)
             self.on_commit()
             self._checkpoints.after_commit()
-        elif len(jobs) > 1:
+        elif len(jobs) > 1 or self._frees_reserve(jobs[0], problem):
             self._waiting.extendleft(reversed(jobs))
             self._single_jobs = len(jobs)
             self._begin()
@@ -296,3 +311,7 @@ class Writer:
             self._loop.call_soon(self._begin)
         else:
             self._idle.set()
+
+    def _frees_reserve(self, job: WriteJob, problem: BaseException | None) -> bool:
+        """Release the reserve for a job that frees space. Return whether to try it again."""
+        return isinstance(problem, StorageFull) and job.frees_space and self.reserve.release()

@@ -26,6 +26,7 @@ _NOT_INTERACTIVE = (
 @click.argument("names", nargs=-1, required=True, metavar="[AGENT] PATH")
 @server_options
 @click.option("--template", help="Accept for every agent of this template; omit AGENT.")
+@click.option("--defaults", is_flag=True, help="Accept for all that inherit it; omit AGENT.")
 @click.option("--sha256", metavar="DIGEST", help="Digest of the reviewed version; do not ask.")
 @click.option("--yes", is_flag=True, help="Accept the latest version; do not ask.")
 def accept(
@@ -36,16 +37,19 @@ def accept(
     The version comes from the agent's template or from the defaults. AGENT is an id or a slug. On a
     terminal the command shows the diff and asks. It accepts exactly the version that was shown; if
     that has changed meanwhile, it fails. Exit code 0: accepted, or no update available; 1: refused
-    or declined; with --template also if one agent failed, which does not stop the others.
+    or declined; with --template or --defaults also if one agent failed, which stops no other.
     """
-    template = options.pop("template")
-    if len(names) != (1 if template else 2):
-        raise click.UsageError("expected AGENT and PATH, or --template and PATH")
+    template, defaults = options.pop("template"), options.pop("defaults")
+    if template and defaults:
+        raise click.UsageError("expected --template or --defaults, not both")
+    for_all = bool(template or defaults)
+    if len(names) != (1 if for_all else 2):
+        raise click.UsageError("expected AGENT and PATH, or --template or --defaults and PATH")
     digest = None if sha256 is None else _digest(sha256)
     if not (digest or yes) and (as_json or not formatting.is_interactive()):
         raise click.UsageError(_NOT_INTERACTIVE)
     review = _PathReview(names[-1], digest, yes, as_json, options)
-    review.accept_for_followers(template) if template else review.accept_for_agent(names[0])
+    review.accept_for_followers(template) if for_all else review.accept_for_agent(names[0])
 
 
 def _digest(text: str) -> str:
@@ -90,7 +94,8 @@ class _PathReview:
         )
         self._print_one(agent, accepted, "accepted")
 
-    def accept_for_followers(self, template: str) -> None:
+    def accept_for_followers(self, template: str | None) -> None:
+        """Accept for all followers of a template; of the defaults if it is None."""
         from carrel.cli.commands.bulk_review import accept_for_all, load_followers  # noqa: PLC0415 - so that --help stays quick
 
         digest = self._digest

@@ -10,6 +10,7 @@ import click
 
 from carrel.cli.connection import connect
 from carrel.cli.console import EXIT_FAILED, print_json, run, server_options
+from carrel.cli.formatting import is_interactive, printable
 
 _MAX_LINE_CHARS = 100
 _DEFAULT_WAIT_SECONDS = 10
@@ -67,11 +68,29 @@ def approvals(context: click.Context, /, **options: Any) -> None:
 
 @approvals.command()
 @click.argument("id")
+@server_options
+@click.pass_obj
+def show(group_options: dict[str, Any], /, id: str, **options: Any) -> None:
+    """Show the call ID with all its arguments."""
+    merged = _merge_options(group_options, options)
+    as_json = merged.pop("as_json")
+    approval = _get(id, merged, as_json=as_json)
+    if as_json:
+        print_json(approval)
+    else:
+        _print_call(approval)
+
+
+@approvals.command()
+@click.argument("id")
 @answer_options
 @server_options
 @click.pass_obj
 def approve(group_options: dict[str, Any], /, id: str, **options: Any) -> None:
-    """Approve the call ID and print its result."""
+    """Approve the call ID and print its result.
+
+    The call is printed first; on a terminal it has to be confirmed.
+    """
     answer_approval(id, True, _merge_options(group_options, options))
 
 
@@ -98,6 +117,8 @@ def answer_approval(id: str, approved: bool, options: dict[str, Any]) -> None:
     from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
     as_json, reason, wait = options.pop("as_json"), options.pop("reason"), options.pop("wait")
+    if approved and not as_json:
+        _show_and_confirm(_get(id, options, as_json=False))
     approval = run(
         lambda: _answer(id, approved, reason, wait, options),
         as_json=as_json,
@@ -109,6 +130,24 @@ def answer_approval(id: str, approved: bool, options: dict[str, Any]) -> None:
         _print_outcome(approval)
     if _was_not_run(approval, approved):
         sys.exit(EXIT_FAILED)
+
+
+def _show_and_confirm(approval: ApprovalFacts) -> None:
+    """Show the call that is about to be approved; on a terminal ask once more."""
+    if approval["status"] == "requested":
+        _print_call(approval, err=True)
+        if is_interactive():
+            click.confirm("approve this call", abort=True, err=True)
+
+
+def _get(id: str, options: dict[str, Any], *, as_json: bool) -> ApprovalFacts:
+    from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
+
+    async def load() -> ApprovalFacts:
+        async with connect(options) as (client, _):
+            return dict((await client.approvals.get(id)).facts)
+
+    return run(load, as_json=as_json, expected=(CarrelError,))
 
 
 def _was_not_run(approval: ApprovalFacts, approved: bool) -> bool:
@@ -185,13 +224,7 @@ def _ask_and_answer(approval: ApprovalFacts, options: dict[str, Any]) -> bool:
     """Show an approval, ask for the answer and send it. Returns whether that failed."""
     from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
-    click.echo(_summary_line(approval))
-    targets = [f"workspace {approval['workspaceId']}"] if approval["workspaceId"] else []
-    targets += [f"sandbox {approval['sandboxId']}"] if approval["sandboxId"] else []
-    click.echo(f"  agent {approval['agentId']}, {', '.join(targets) or 'no workspace or sandbox'}")
-    for name, value in approval["input"].items():
-        for line in f"{name}: {value}".splitlines():
-            click.echo(f"    {_printable(line)}")
+    _print_call(approval)
     choice = click.prompt(
         "approve, deny or skip", type=click.Choice(["a", "d", "s"]), default="s", err=True
     )
@@ -212,16 +245,29 @@ def _ask_and_answer(approval: ApprovalFacts, options: dict[str, Any]) -> bool:
     return _was_not_run(answered, approved)
 
 
+def _print_call(approval: ApprovalFacts, *, err: bool = False) -> None:
+    """Print a call with all its arguments."""
+    from carrel.core.approvals import format_arguments  # noqa: PLC0415 - so that --help stays quick
+
+    click.echo(_summary_line(approval), err=err)
+    targets = [f"workspace {approval['workspaceId']}"] if approval["workspaceId"] else []
+    targets += [f"sandbox {approval['sandboxId']}"] if approval["sandboxId"] else []
+    target = ", ".join(targets) or "no workspace or sandbox"
+    click.echo(f"  agent {approval['agentId']}, {target}", err=err)
+    for line in format_arguments(approval["input"]).split("\n"):
+        click.echo(f"    {line}", err=err)
+
+
 def _print_outcome(approval: ApprovalFacts) -> None:
     click.echo(f"{approval['id']}  {_styled_status(approval['status'])}")
     if approval["result"] is not None:
         for line in approval["result"]["content"].splitlines():
-            click.echo(f"  {_printable(line)}")
+            click.echo(f"  {printable(line)}")
 
 
 def _summary_line(approval: ApprovalFacts) -> str:
     arguments = ", ".join(f"{name}={value}" for name, value in approval["input"].items())
-    flat = _printable(" ".join(f"{approval['tool']} {arguments}".split()))
+    flat = printable(" ".join(f"{approval['tool']} {arguments}".split()))
     cut = flat if len(flat) <= _MAX_LINE_CHARS else flat[: _MAX_LINE_CHARS - 1] + "…"
     status = _styled_status(approval["status"])
     return f"{approval['id']}  {approval['requestedAt'][:16]}  {status}  {cut}"
@@ -229,8 +275,3 @@ def _summary_line(approval: ApprovalFacts) -> str:
 
 def _styled_status(status: str) -> str:
     return click.style(status, fg=_COLOURS.get(status))
-
-
-def _printable(text: str) -> str:
-    """Replace control characters, which a terminal would interpret."""
-    return "".join(char if char.isprintable() or char == "\t" else "\ufffd" for char in text)

@@ -55,13 +55,18 @@ def _join_names(slugs: Sequence[str]) -> str:
     return ", ".join(slugs[:_MAX_NAMES]) + (f" and {remaining} more" if remaining > 0 else "") + ":"
 
 
-async def _list_followers(client: AsyncClient, template: str) -> dict[str, str]:
-    """Return the slugs of a template's followers by id. Raises NotFound."""
+async def _list_followers(client: AsyncClient, template: str | None) -> dict[str, str]:
+    """Return the slugs of a template's followers by id; of all agents without a template.
+
+    Raises NotFound.
+    """
+    if template is None:
+        return {row.id: row.slug for row in await client.agents.list()}
     id = (await client.templates.get(template)).id
     return {row.id: row.slug for row in await client.agents.list() if row.template_id == id}
 
 
-async def load_followers(client: AsyncClient, template: str, path: str) -> TemplateFollowers:
+async def load_followers(client: AsyncClient, template: str | None, path: str) -> TemplateFollowers:
     """Load the pins of all followers, a few concurrently."""
     slugs = await _list_followers(client, template)
     pins_by_slug: dict[str, Pin] = {}
@@ -73,7 +78,8 @@ async def load_followers(client: AsyncClient, template: str, path: str) -> Templ
             async with semaphore:
                 pins = await client.agent(id).pins()
             for pin in pins:
-                if pin.path == path and pin.update_available:
+                is_offered = template is not None or pin.latest_source == "defaults"
+                if pin.path == path and pin.update_available and is_offered:
                     pins_by_slug[slug] = pin
             done += 1
             on_progress("loading agents", done, len(slugs))
@@ -83,11 +89,14 @@ async def load_followers(client: AsyncClient, template: str, path: str) -> Templ
 
 
 async def accept_for_all(
-    client: AsyncClient, template: str, path: str, digest: str
+    client: AsyncClient, template: str | None, path: str, digest: str
 ) -> list[dict[str, Any]]:
     """Accept a version for all followers in one request; return the results by slug."""
     slugs = await _list_followers(client, template)
-    results = await client.template(template).accept(path, digest)
+    if template is None:
+        results = await client.defaults.accept(path, digest)
+    else:
+        results = await client.template(template).accept(path, digest)
     rows = []
     for result in results:
         facts = dataclasses.asdict(result)

@@ -17,16 +17,19 @@ _MAX_REJECTED = 20
 @click.argument("agent")
 @server_options
 @click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
-def dream(agent: str, as_json: bool, dry_run: bool, **options: Any) -> None:
+@click.option("--force", is_flag=True, help="Dream again within the agent's interval.")
+def dream(agent: str, as_json: bool, dry_run: bool, force: bool, **options: Any) -> None:
     """Consolidate an agent's memories now, and show the changes.
 
     AGENT is an id or a slug. Memories recalled often enough are promoted to MEMORY.md; for the
     others the reason is printed. If the agent's config requires a review, promotions are only
-    proposed. Exit code 0: success; 1: failed, and nothing changed.
+    proposed. An agent with scheduled dreams dreams once per interval. Exit code 0: success; 1:
+    failed, and nothing changed.
     """
     from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
-    report = run(lambda: _sweep(agent, dry_run, options), as_json=as_json, expected=(CarrelError,))
+    flags = {"dry_run": dry_run, "force": force}
+    report = run(lambda: _sweep(agent, flags, options), as_json=as_json, expected=(CarrelError,))
     if as_json:
         print_json({"ok": True, **report})
         return
@@ -42,7 +45,7 @@ def dream(agent: str, as_json: bool, dry_run: bool, **options: Any) -> None:
     click.echo(_summary(report), err=True)
 
 
-async def _sweep(agent: str, dry_run: bool, options: dict[str, Any]) -> dict[str, Any]:
+async def _sweep(agent: str, flags: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     from carrel.wiring.cli_settings import StoreUnavailable, load_settings  # noqa: PLC0415 - as above
     from carrel_client import AsyncClient  # noqa: PLC0415 - so that --help stays quick
 
@@ -50,7 +53,7 @@ async def _sweep(agent: str, dry_run: bool, options: dict[str, Any]) -> dict[str
     if not settings.token:
         raise StoreUnavailable("no API token: set CARREL_TOKEN or pass --token")
     async with AsyncClient(settings.url, settings.token) as client:
-        return dict((await client.agent(agent).dreams.sweep(dry_run=dry_run)).facts)
+        return dict((await client.agent(agent).dreams.sweep(**flags)).facts)
 
 
 def _summary(report: dict[str, Any]) -> str:

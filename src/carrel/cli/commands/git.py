@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carrel.cli.console import print_json, progress_bars, run, store_options
+from carrel.core.hidden_characters import show_hidden_characters
 
 if TYPE_CHECKING:
     from carrel.actions.git.history import GitHistory
@@ -132,6 +133,6 @@ def _print_history(git_history: GitHistory) -> None:
     if git_history.diff:
         click.echo()
         click.echo(
-            "".join(c if c.isprintable() or c in "\n\t" else "�" for c in git_history.diff),
+            show_hidden_characters(git_history.diff),
             nl=False,
         )

@@ -31,8 +31,8 @@ _PAGE = 500
 def log(file: Target, as_json: bool, limit: int, **options: Any) -> None:
     """List the versions and deletions of a file, newest first.
 
-    WHERE is an agent, templates/NAME, defaults or workspaces/ID. For an agent, only its own layer
-    is listed. To see which layer a file comes from, use carrel explain.
+    WHERE is an agent, templates/NAME, defaults or workspaces/ID. For an agent, inherited
+    versions are listed too. To see which layer a file comes from, use carrel explain.
     """
 
     async def read(client: AsyncClient) -> list[Version]:
@@ -53,7 +53,7 @@ def log(file: Target, as_json: bool, limit: int, **options: Any) -> None:
             {"path": file.path, "versions": [_version_to_json(version) for version in versions]}
         )
         return
-    headers = ("version", "when", "author", "size", "reason")
+    headers = ("version", "layer", "when", "author", "size", "reason")
     formatting.print_table(
         headers, [_version_row(version) for version in versions], right_aligned=("version", "size")
     )
@@ -65,6 +65,7 @@ def _version_row(version: Version) -> list[formatting.Cell]:
     )
     return [
         str(version.version),
+        version.layer,
         formatting.format_time(version.updated_at),
         version.author,
         size_text,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carrel.cli.console import print_json, run, server_options
+from carrel.cli.formatting import printable
 
 if TYPE_CHECKING:
     from carrel_client import AsyncClient
@@ -126,7 +127,7 @@ def _print_session(session: Mapping[str, Any]) -> None:
         when = entry["timestamp"][:19].replace("T", " ")
         click.echo(f"{entry['number']:>5}  {when}  {_role(entry['role'])}")
         for line in entry["content"].splitlines():
-            click.echo(f"       {_printable(line)}")
+            click.echo(f"       {printable(line)}")
 
 
 def _role(role: str) -> str:
@@ -134,10 +135,5 @@ def _role(role: str) -> str:
 
 
 def _shorten(text: str) -> str:
-    flat = _printable(" ".join(text.split()))
+    flat = printable(" ".join(text.split()))
     return flat if len(flat) <= _MAX_LINE_CHARS else flat[: _MAX_LINE_CHARS - 1] + "…"
-
-
-def _printable(text: str) -> str:
-    """Replace control characters, which a terminal would interpret."""
-    return "".join(char if char.isprintable() or char == "\t" else "\ufffd" for char in text)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
-from carrel.core.markdown import labelled_lines
+from carrel.core.agents.persona import find_field
+from carrel.core.markdown.labelled_lines import replace_value
 from carrel.core.overlay.placeholders import sanitize_value
 
 EDITABLE_FIELDS: Final = ("creature", "vibe", "emoji", "avatar")
@@ -26,12 +27,8 @@ def replace_field(text: bytes, field: str, value: str) -> bytes | None:
         file = text.decode()
     except UnicodeDecodeError:
         return None
-    span = labelled_lines.find_value(file, field)
-    return (
-        None
-        if span is None
-        else labelled_lines.replace_value(file, span, format_value(value)).encode()
-    )
+    line = find_field(file, field)
+    return replace_value(file, line.span, format_value(value)).encode() if line else None
 
 
 def format_value(value: str) -> str:

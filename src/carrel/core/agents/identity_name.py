@@ -1,6 +1,6 @@
 """The Name line of IDENTITY.md and its change when an agent is renamed.
 
-Everything else in the file stays byte-identical. Lines in code fences are ignored.
+Everything else in the file stays byte-identical.
 """
 
 from __future__ import annotations
@@ -8,17 +8,18 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from carrel.core.agents import persona
+from carrel.core.agents.persona import field_values, find_field
 from carrel.core.identifiers import Path
-from carrel.core.markdown import labelled_lines
 from carrel.core.markdown.fences import (
     BULLET_PATTERN,
     BYTE_ORDER_MARK,
     LINE_END,
     MarkdownLine,
+    content_lines,
     detect_line_end,
-    lines_outside_fences,
+    front_matter_end,
 )
+from carrel.core.markdown.labelled_lines import replace_value
 from carrel.core.overlay.placeholders import sanitize_value
 
 IDENTITY_PATH: Final = Path("IDENTITY.md")
@@ -38,38 +39,24 @@ def rename_identity(text: bytes, name: str) -> bytes:
     file = _decode(text)
     if file is None:
         return text
-    span, value = labelled_lines.find_value(file, _NAME), sanitize_value(name)
-    if span is None:
+    line, value = find_field(file, _NAME), sanitize_value(name)
+    if line is None:
         return _insert_name_line(file, value).encode()
-    return labelled_lines.replace_value(file, span, value).encode()
-
-
-def parse_name(text: bytes) -> str | None:
-    """Value of the Name line; None if there is none."""
-    file = _decode(text)
-    span = None if file is None else labelled_lines.find_value(file, _NAME)
-    return file[span.start : span.end] if file is not None and span else None
+    return replace_value(file, line.span, value).encode()
 
 
 def parse_names(text: bytes) -> tuple[str, ...]:
     """Values of all Name lines.
 
     A caller who may not rename must not add another one either.
-
-    Includes lines that only the prompt's persona parser recognizes.
     """
     file = _decode(text)
-    if file is None:
-        return ()
-    labelled = tuple(
-        file[span.start : span.end] for span in labelled_lines.find_values(file, _NAME)
-    )
-    return (*labelled, *persona.field_values(file, _NAME))
+    return () if file is None else field_values(file, _NAME)
 
 
 def uses_agent_name(text: bytes) -> bool:
-    """Whether the Name line has the placeholder, so that a rename needs no edit."""
-    return "{{AGENT_NAME}}" in (parse_name(text) or "")
+    """Whether the name is read from the placeholder, so that a rename needs no edit."""
+    return "{{AGENT_NAME}}" in next(iter(parse_names(text)), "")
 
 
 def _decode(text: bytes) -> str | None:
@@ -80,7 +67,7 @@ def _decode(text: bytes) -> str | None:
 
 
 def _insert_name_line(file: str, value: str) -> str:
-    """Insert a Name line after the first heading, or at the top."""
+    """Insert a Name line after the first heading, or at the top below front matter."""
     position = _heading_end(file)
     before, after = file[:position], file[position:]
     end = detect_line_end(file)
@@ -94,11 +81,11 @@ def _insert_name_line(file: str, value: str) -> str:
 
 def _heading_end(file: str) -> int:
     previous: MarkdownLine | None = None
-    for line in lines_outside_fences(file):
+    for line in content_lines(file):
         underlined = previous and previous.text.strip() and previous.next_start == line.start
         if not line.quote_depth and (
             _HEADING.match(line.text) or (underlined and _UNDERLINE.match(line.text))
         ):
             return line.next_start
         previous = line
-    return len(BYTE_ORDER_MARK) if file.startswith(BYTE_ORDER_MARK) else 0
+    return front_matter_end(file) or len(BYTE_ORDER_MARK) * file.startswith(BYTE_ORDER_MARK)

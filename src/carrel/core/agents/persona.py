@@ -1,5 +1,7 @@
 """Persona of an agent: five fields of a bullet list in IDENTITY.md.
 
+The only parser of the file: whatever changes a field finds its line here.
+
 Values in parentheses are hints to be filled in and count as empty. Values end up in prompts, so
 each stays on one line and cannot set another field.
 """
@@ -9,20 +11,22 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from carrel.core.markdown.fences import lines_outside_fences
-from carrel.core.markdown.labelled_lines import value_between
+from carrel.core.markdown.fences import content_lines
+from carrel.core.markdown.labelled_lines import ValueSpan, value_between
 
 PERSONA_FIELDS: Final = ("name", "creature", "vibe", "emoji", "avatar")
 _LINE_FIELDS: Final = ("name", "emoji", "vibe", "creature")
 """Order of the fields in the line. The avatar is not part of it."""
 
-_BULLET: Final = re.compile(r"[ \t]*+[-*+]")
+_BULLET: Final = re.compile(r"[ \t]*+(?:[-+]|\*(?=[ \t])|(?=\*))")
+"""A label in emphasis needs no bullet."""
 _FIELD: Final = re.compile(
-    rf"[ \t]*+\**+[ \t]*+(?P<field>{'|'.join(PERSONA_FIELDS)})[ \t]*+\**+[ \t]*+:\**+",
+    rf"[ \t]*+(?P<opening>\**+)[ \t]*+(?P<field>{'|'.join(PERSONA_FIELDS)})"
+    r"[ \t]*+(?P<closing>\**+)[ \t]*+:(?P<after>\**+)",
     re.IGNORECASE,
 )
 _OPENING_PARENTHESES: Final = frozenset("(\uff08")
@@ -48,37 +52,60 @@ class Persona(Struct, frozen=True):
         return ", ".join(f"{field}={_neutralize_fields(value)}" for field, value in fields if value)
 
 
-def parse_persona(file: str) -> Persona:
-    """Parse IDENTITY.md. The last non-empty value of a field wins."""
-    return Persona(**dict(_parse_fields(file)))
+class PersonaField(NamedTuple):
+    """Line of IDENTITY.md that has one of PERSONA_FIELDS."""
+
+    name: str
+    span: ValueSpan
+    """Position of the value in the file."""
+    value: str
+    """Empty if there is only a hint."""
 
 
-def field_values(file: str, field: str) -> tuple[str, ...]:
-    """All values of one of PERSONA_FIELDS, in order."""
-    return tuple(value for name, value in _parse_fields(file) if name == field)
+def parse_fields(file: str) -> Iterator[PersonaField]:
+    """Parse the fields of IDENTITY.md in order.
 
-
-def _parse_fields(file: str) -> Iterator[tuple[str, str]]:
-    for line in lines_outside_fences(file):
+    Ignores front matter, code fences, HTML comments and quotes.
+    """
+    for line in content_lines(file):
         bullet = None if line.quote_depth else _BULLET.match(line.text)
         match = _FIELD.match(line.text, bullet.end()) if bullet else None
         if match:
             start = line.end - len(line.text) + match.end()
-            span = value_between(file, start, line.end)
-            if value := _clean_value(file[span.start : span.end]):
-                yield match["field"].lower(), value
+            span = _value_in_emphasis(file, value_between(file, start, line.end), match)
+            value = _clean_value(file[span.start : span.end])
+            yield PersonaField(match["field"].lower(), span, value)
+
+
+def find_field(file: str, name: str) -> PersonaField | None:
+    """First line of a field. To set the field, replace its value."""
+    return next((field for field in parse_fields(file) if field.name == name), None)
+
+
+def parse_persona(file: str) -> Persona:
+    """Parse IDENTITY.md. The first non-empty value of a field wins."""
+    fields = reversed([field for field in parse_fields(file) if field.value])
+    return Persona(**{field.name: field.value for field in fields})
+
+
+def field_values(file: str, name: str) -> tuple[str, ...]:
+    """All values of one of PERSONA_FIELDS, in order."""
+    return tuple(field.value for field in parse_fields(file) if field.name == name and field.value)
+
+
+def _value_in_emphasis(file: str, span: ValueSpan, label: re.Match[str]) -> ValueSpan:
+    """Value without the asterisks that close emphasis opened before it."""
+    unclosed = abs(len(label["opening"]) - len(label["closing"]) - len(label["after"]))
+    end = span.end
+    while unclosed and end > span.start and file[end - 1] == "*":
+        end, unclosed = end - 1, unclosed - 1
+    return ValueSpan(span.start, end)
 
 
 def _clean_value(text: str) -> str:
-    """Value without hints and unbalanced emphasis; empty if only a hint."""
-    value = _strip_trailing_asterisks(_remove_hints(_visible_text(text)).strip())
+    """Value without hints; empty if only a hint."""
+    value = _remove_hints(_visible_text(text)).strip()
     return "" if _is_hint(value) else value
-
-
-def _strip_trailing_asterisks(text: str) -> str:
-    """Strip trailing asterisks that close emphasis opened before the value."""
-    stripped = text.rstrip("*")
-    return text if text.startswith("*") else stripped.rstrip()
 
 
 def _remove_hints(text: str) -> str:

@@ -38,24 +38,57 @@ def content_type(type: str) -> str:
 
 def entry_type(kind: str, path: Path, content: bytes, current_type: str | None = None) -> str:
     """Media type of an entry of this kind; a declared type is kept."""
+    detector = TextDetector()
+    detector.feed(content)
+    return detected_entry_type(kind, path, detector, current_type)
+
+
+def detected_entry_type(
+    kind: str, path: Path, content: TextDetector, current_type: str | None = None
+) -> str:
+    """Like `entry_type`, for a content that was read in parts."""
     if kind == LINK:
         return LINK_TYPE
     declared = None if current_type is None else content_type(current_type)
-    result = (
-        _detect_type(path, content) if declared is None or declared in _DETECTED_TYPES else declared
-    )
-    return result + _EXECUTABLE_SUFFIX if kind == EXECUTABLE else result
+    if declared is None or declared in _DETECTED_TYPES:
+        declared = _text_type(path) if content.is_text else BINARY_TYPE
+    return declared + _EXECUTABLE_SUFFIX if kind == EXECUTABLE else declared
+
+
+class TextDetector:
+    """Decides whether a content, given in parts, is text: UTF-8 that begins without NUL."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        """Start of a character that the next part completes."""
+        self._unchecked_bytes = BINARY_CHECK_BYTES
+        self._is_text = True
+
+    def feed(self, part: bytes) -> None:
+        if not self._is_text:
+            return
+        self._is_text = b"\0" not in part[: self._unchecked_bytes] and self._decodes(part)
+        self._unchecked_bytes = max(0, self._unchecked_bytes - len(part))
+
+    @property
+    def is_text(self) -> bool:
+        """Whether all parts are text; the content ends here."""
+        return self._is_text and not self._rest
+
+    def _decodes(self, part: bytes) -> bool:
+        content, self._rest = self._rest + part, b""
+        try:
+            content.decode()
+        except UnicodeDecodeError as problem:
+            if problem.reason != "unexpected end of data":
+                return False
+            self._rest = content[problem.start :]
+        return True
 
 
 def is_binary(content: bytes) -> bool:
     return b"\0" in content[:BINARY_CHECK_BYTES]
 
 
-def _detect_type(path: Path, content: bytes) -> str:
-    if is_binary(content):
-        return BINARY_TYPE
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return BINARY_TYPE
+def _text_type(path: Path) -> str:
     return MARKDOWN if path.name.lower().endswith(".md") else PLAIN_TEXT_TYPE

@@ -29,8 +29,11 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
         **{"revision": int, "files": int, "size": int},
     },
     "content": {"id": int, "digest": bytes, "size": int, "created_at": int, "body": bytes | None},
-    "entry": _ENTRY_COLUMNS,
-    "version": {**_ENTRY_COLUMNS, "author": str, "reason": str, "run": str | None},
+    "entry": {**_ENTRY_COLUMNS, "version_offset": int},
+    "version": {
+        **_ENTRY_COLUMNS,
+        **{"author": str, "reason": str, "run": str | None, "version_offset": int},
+    },
     "run": {
         **{"id": str, "tenant": str, "scope": int, "workflow": str, "mode": str, "status": str},
         **{"author": str, "started_at": int, "ended_at": int | None, "parent": str | None},
@@ -48,7 +51,10 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
     "unique_key": {"name": str, "tenant": str, "type": str, "id": str},
     "index_key": {"tenant": str, "type": str, "name": str, "id": str},
     "collection_revision": {"tenant": str, "type": str, "revision": int},
-    "audit": {"id": int, "tenant": str, "at": int, "author": str, "reason": str, "subjects": str},
+    "audit": {
+        **{"id": int, "tenant": str, "at": int, "author": str, "reason": str, "subjects": str},
+        **{"key_id": str, "key_name": str},
+    },
     "key_usage": {"id": str, "last_used_at": int},
     "idempotency_key": {
         **{"tenant": str, "endpoint": str, "key": str, "fingerprint": str, "claimed_at": int},
@@ -80,6 +86,13 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
 
 OPTIONAL_TABLES: Final = frozenset({"session", "session_entry", "recall"})
 """Tables added in later versions; older backups lack them."""
+
+ADDED_COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "entry": {"version_offset": 0},
+    "version": {"version_offset": 0},
+    "audit": {"key_id": "", "key_name": ""},
+}
+"""Last columns of a table that were added later, with their values in older backups."""
 
 TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     table: tuple(columns) for table, columns in COLUMNS.items()

@@ -1,13 +1,9 @@
-"""Labelled lines such as `- **Name:** Marco`, in all common spellings."""
+"""Values of labelled lines such as `- **Name:** Marco`, with their positions."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import cache
 from typing import NamedTuple
-
-from carrel.core.markdown.fences import BULLET_PATTERN, lines_outside_fences
 
 
 class ValueSpan(NamedTuple):
@@ -17,35 +13,12 @@ class ValueSpan(NamedTuple):
     end: int
 
 
-def find_value(file: str, label: str) -> ValueSpan | None:
-    """Value of the first line with this label outside code fences."""
-    return next(find_values(file, label), None)
-
-
-def find_values(file: str, label: str) -> Iterator[ValueSpan]:
-    """Values of all lines with this label outside code fences."""
-    pattern = _label_pattern(label)
-    for line in lines_outside_fences(file):
-        if match := pattern.match(line.text):
-            start = line.end - len(line.text) + match.end()
-            yield value_between(file, start, line.end)
-
-
 def replace_value(file: str, span: ValueSpan, value: str) -> str:
     """Replace the value at `span` and keep everything else."""
     before, after = file[: span.start], file[span.end :]
     before += "" if before.endswith((" ", "\t")) else " "
     after = f" {after}" if span.start == span.end and after.startswith("<!--") else after
     return f"{before}{value}{after}"
-
-
-@cache
-def _label_pattern(label: str) -> re.Pattern[str]:
-    return re.compile(
-        rf" {{0,3}}(?:{BULLET_PATTERN}(?:\t| {{1,4}}))?"
-        rf"(?P<mark>\*\*|__|\*|_|){label}(?:(?P=mark)[ \t]*+:|[ \t]*+:(?P=mark))",
-        re.IGNORECASE,
-    )
 
 
 def value_between(file: str, start: int, end: int) -> ValueSpan:

@@ -81,6 +81,8 @@ class PromotionRecord(Promotion, frozen=True, rename="camel"):
     agent_id: str
     heading: str
     at: TimestampMs
+    evicted_at: TimestampMs | None = None
+    """When its line made room for stronger ones, if it did."""
 
 
 class DreamSchedule(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -92,6 +94,10 @@ class DreamSchedule(Struct, frozen=True, rename="camel", omit_defaults=True):
     tried: TimestampMs | None = None
     failures: int = 0
     """Consecutive failures."""
+
+    def next_by_hand(self, interval_secs: int) -> TimestampMs:
+        """Time from which a person may start a dream: one interval after the last."""
+        return 0 if self.last is None else self.last + 1000 * interval_secs
 
     def next_due(self, interval_secs: int) -> TimestampMs:
         """Time of the next dream: the interval, doubled with each failure."""
@@ -143,20 +149,30 @@ def dream_schedule_change(
 
 
 def promotion_change(
-    tenant: str, agent: str, promotion: Promotion, line: PromotedLine
+    tenant: str, agent: str, promotion: Promotion, line: PromotedLine, evicted: Record | None = None
 ) -> RecordChange:
-    """Record that a memory was promoted. A concurrent second promotion is refused."""
+    """Record that a memory was promoted. A concurrent second promotion is refused.
+
+    `evicted` is its earlier promotion, if that was evicted.
+    """
     promoted = PromotionRecord(
         **asdict(promotion), agent_id=agent, heading=line.heading, at=line.at
     )
-    index_keys = (agent_index_key(agent), promoted_index_key(agent))
+    return promotion_record_change(tenant, promoted, evicted.revision if evicted else 0)
+
+
+def promotion_record_change(
+    tenant: str, promotion: PromotionRecord, expected: int = 0
+) -> RecordChange:
+    """Record change of a promotion whose line is in MEMORY.md."""
+    agent = promotion.agent_id
     return RecordChange(
         tenant,
         RecordType.PROMOTION,
         promotion.memory,
-        encode_body(promoted),
-        0,
-        index_keys=index_keys,
+        encode_body(promotion),
+        expected,
+        index_keys=(agent_index_key(agent), promoted_index_key(agent)),
     )
 
 
@@ -166,6 +182,12 @@ def demotion_change(record: Record) -> RecordChange:
     return RecordChange(
         record.tenant, record.type, record.id, record.body, record.revision, index_keys=index_keys
     )
+
+
+def eviction_change(record: Record, at: TimestampMs) -> RecordChange:
+    """Record that the line of a promotion was evicted; recalls since then count again."""
+    evicted = replace(promotion_from_record(record), evicted_at=at)
+    return replace(demotion_change(record), body=encode_body(evicted, record))
 
 
 def promotion_from_record(record: Record) -> PromotionRecord:
@@ -181,4 +203,4 @@ def redact_promotion(record: Record, redact: Callable[[str], str]) -> Record:
 
 def promoted_line_from_record(record: Record) -> PromotedLine:
     promotion = promotion_from_record(record)
-    return PromotedLine(record.id, promotion.heading, promotion.line, promotion.at)
+    return PromotedLine(record.id, promotion.heading, promotion.line, promotion.at, promotion.score)

@@ -43,6 +43,8 @@ _STOP_WORDS: Final = frozenset(_STOP_WORD_TEXT.split())
 _COMPOUND: Final = re.compile(r"[^\W_]+(?:[._/-][^\W_]+)+")
 _PART: Final = re.compile(r"[^\W_]+(?:['\u2019.][^\W_]+)*")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}.*")
+_NUMBERED_FILE: Final = re.compile(r"[0-9]+(?:[._/-][0-9]+)*\.[^\W\d_]+")
+"""A number with an extension, such as the `22.md` of a dated note."""
 _HAN_OR_HANGUL: Final = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3]+")
 
 
@@ -80,6 +82,8 @@ def _is_informative(tag: str) -> bool:
         return False
     if tag in GLOSSARY:
         return True
-    if tag.isdigit() or _DATE.fullmatch(tag) or not any(character.isalpha() for character in tag):
+    if _DATE.fullmatch(tag) or _NUMBERED_FILE.fullmatch(tag):
+        return False
+    if not any(character.isalpha() for character in tag):
         return False
     return len(tag) >= (2 if _HAN_OR_HANGUL.fullmatch(tag) else 3)

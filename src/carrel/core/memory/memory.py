@@ -12,7 +12,7 @@ from msgspec import Struct
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import TimestampMs
 from carrel.core.memory.keywords import extract_tags
-from carrel.core.overlay.placeholders import clean_text
+from carrel.core.overlay.placeholders import flatten_text
 from carrel.core.runs import Audience
 from carrel.core.store.record import Record, RecordChange, RecordType, unique_key
 
@@ -58,7 +58,7 @@ def flatten_line(text: str) -> str:
             f"a memory must have at most {MAX_CONTENT_LENGTH} characters",
             maxCharacters=MAX_CONTENT_LENGTH,
         )
-    line = " ".join(clean_text(text).split())
+    line = flatten_text(text)
     if not line:
         raise ValidationError("a memory must not be empty")
     return line
@@ -66,7 +66,7 @@ def flatten_line(text: str) -> str:
 
 def normalize_tags(tags: Sequence[str]) -> tuple[str, ...]:
     """Single-line tags without duplicates. Raises ValidationError."""
-    result = tuple(dict.fromkeys(" ".join(clean_text(tag).split()) for tag in tags))
+    result = tuple(dict.fromkeys(flatten_text(tag) for tag in tags))
     if len(result) > MAX_TAGS or any(not 1 <= len(tag) <= MAX_TAG_LENGTH for tag in result):
         raise ValidationError(f"at most {MAX_TAGS} tags of 1 to {MAX_TAG_LENGTH} characters")
     return result
@@ -74,7 +74,7 @@ def normalize_tags(tags: Sequence[str]) -> tuple[str, ...]:
 
 def normalize_question(query: str) -> str:
     """Query as stored with a recall."""
-    return " ".join(clean_text(query[:MAX_QUERY_LENGTH]).split())
+    return flatten_text(query[:MAX_QUERY_LENGTH])
 
 
 def memory_from_record(record: Record) -> Memory:

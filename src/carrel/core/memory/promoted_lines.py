@@ -15,14 +15,22 @@ from typing import Final
 from unicodedata import category
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from carrel.core.identifiers import Path, TimestampMs
-from carrel.core.memory.promotion_score import RankedCandidate, RejectedCandidate, RejectionReason
-from carrel.core.overlay.placeholders import sanitize_value
+from carrel.core.memory.promotion_score import (
+    DAY_MS,
+    RankedCandidate,
+    RejectedCandidate,
+    RejectionReason,
+)
+from carrel.core.overlay.placeholders import disable_tokens, flatten_text
 from carrel.core.search.full_text import tokenize
 
 MEMORY_PATH: Final = Path("MEMORY.md")
 NEW_FILE_TITLE: Final = "# MEMORY.md\n"
+HALF_LIFE_DAYS: Final = 90
+"""Days after which a promoted line has half of its score when lines are evicted."""
 
 _HEADING: Final = re.compile(r"#{1,2}(?:\s|\Z)")
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
@@ -43,6 +51,11 @@ class PromotedLine(Struct, frozen=True):
     heading: str
     line: str
     at: TimestampMs
+    score: float = 0.0
+
+    def strength(self, now: TimestampMs) -> float:
+        """Score, halved for every HALF_LIFE_DAYS since the promotion."""
+        return float(self.score * 2 ** (-max(0, now - self.at) / DAY_MS / HALF_LIFE_DAYS))
 
 
 class Promotion(Struct, frozen=True):
@@ -73,11 +86,19 @@ def block_heading(at: TimestampMs) -> str:
 
 
 def build_promotion(ranking: RankedCandidate, redact: Callable[[str], str] = str) -> Promotion:
-    """Format a memory as one escaped line."""
+    """Promotion of a memory, with its line."""
     stats = ranking.candidate.stats
-    numbers = f"_(score={ranking.score:.2f}, hits={stats.hits}, days={stats.days})_"
-    line = f"- {sanitize_value(redact(ranking.candidate.content))} {numbers}"
-    return Promotion(ranking.candidate.memory, ranking.score, stats.hits, stats.days, line)
+    promotion = Promotion(ranking.candidate.memory, ranking.score, stats.hits, stats.days, "")
+    return replace(promotion, line=format_line(redact(ranking.candidate.content), promotion))
+
+
+def format_line(content: str, promotion: Promotion) -> str:
+    """One line: the text, then the numbers of the promotion.
+
+    The text is not escaped, since agents read MEMORY.md as it is; only placeholders are disabled.
+    """
+    numbers = f"score={promotion.score:.2f}, hits={promotion.hits}, days={promotion.days}"
+    return f"- {disable_tokens(flatten_text(content))} _({numbers})_"
 
 
 def write_promotions(
@@ -88,55 +109,75 @@ def write_promotions(
     limits: tuple[int, int],
     redact: Callable[[str], str] = str,
 ) -> MemoryFileUpdate:
-    """Append new memories, best first; evict the oldest blocks if needed.
+    """Append new memories, best first; evict weaker lines if needed.
 
     `limits` are the maximum number of promotions and the maximum length of the text; `redact`
     removes secrets from a memory.
     """
     max_promotions, max_chars = limits
     before = _with_final_line_end(NEW_FILE_TITLE if text is None else text)
-    unpromoted = remove_lines(before, existing)
-    remaining = max_chars - len(unpromoted) - len(_block(block_heading(at), ()))
+    block = _PromotedBlock(before, existing, at, max_chars)
     present = _content_keys(before)
-    promoted: list[Promotion] = []
     rejected: list[RejectedCandidate] = []
     for item in rankings:
-        if len(promoted) >= max_promotions:
-            rejected.append(
-                RejectedCandidate(
-                    item.candidate.memory,
-                    item.score,
-                    RejectionReason.SWEEP_LIMIT,
-                    _SWEEP_LIMIT_MESSAGE,
-                )
-            )
-            continue
         promotion = build_promotion(item, redact)
         content_key = _content_key(promotion.line)
-        if rejection := _rejection(promotion, content_key in present, remaining, max_chars):
-            rejected.append(RejectedCandidate(promotion.memory, promotion.score, *rejection))
+        if len(block.promotions) >= max_promotions:
+            rejection = (RejectionReason.SWEEP_LIMIT, _SWEEP_LIMIT_MESSAGE)
+        elif content_key in present:
+            rejection = (RejectionReason.ALREADY_PRESENT, "MEMORY.md already contains it")
+        elif not block.add(promotion):
+            message = f"MEMORY.md may grow to {max_chars} characters and has no weaker line"
+            rejection = (RejectionReason.FILE_FULL, message)
+        else:
+            present.add(content_key)
             continue
-        present.add(content_key)
-        remaining -= len(promotion.line) + 1
-        promoted.append(promotion)
-    if not promoted:
+        rejected.append(RejectedCandidate(promotion.memory, promotion.score, *rejection))
+    if not block.promotions:
         return MemoryFileUpdate(text or "", (), tuple(rejected), ())
-    block = _block(block_heading(at), [item.line for item in promoted])
-    base, evicted = _evict_oldest(before, existing, max_chars - len(block))
-    return MemoryFileUpdate(base + block, tuple(promoted), tuple(rejected), tuple(evicted))
+    rejected += [_eviction(line, at) for line in block.evicted]
+    return MemoryFileUpdate(
+        block.text, tuple(block.promotions), tuple(rejected), tuple(block.evicted)
+    )
 
 
-def _rejection(
-    promotion: Promotion, is_present: bool, remaining: int, max_chars: int
-) -> tuple[RejectionReason, str] | None:
-    if is_present:
-        return RejectionReason.ALREADY_PRESENT, "MEMORY.md already contains it"
-    if len(promotion.line) + 1 > remaining:
-        return (
-            RejectionReason.FILE_FULL,
-            f"MEMORY.md may grow to {max_chars} characters and is full",
+class _PromotedBlock:
+    """A new block of lines, for which weaker lines are evicted."""
+
+    def __init__(
+        self, before: str, existing: Sequence[PromotedLine], at: TimestampMs, max_chars: int
+    ) -> None:
+        self._before, self._at, self._max_chars = before, at, max_chars
+        self._weakest_first = sorted(
+            existing, key=lambda line: (line.strength(at), line.at, line.memory)
         )
-    return None
+        self.promotions: list[Promotion] = []
+        self.evicted: list[PromotedLine] = []
+
+    @property
+    def text(self) -> str:
+        lines = [promotion.line for promotion in self.promotions]
+        return remove_lines(self._before, self.evicted) + _block(block_heading(self._at), lines)
+
+    def add(self, promotion: Promotion) -> bool:
+        """Add a line, or nothing if it does not fit in place of weaker ones."""
+        evicted = list(self.evicted)
+        self.promotions.append(promotion)
+        for line in self._weakest_first[len(evicted) :]:
+            if len(self.text) <= self._max_chars or line.strength(self._at) >= promotion.score:
+                break
+            self.evicted.append(line)
+        if len(self.text) <= self._max_chars:
+            return True
+        self.promotions.pop()
+        self.evicted = evicted
+        return False
+
+
+def _eviction(line: PromotedLine, now: TimestampMs) -> RejectedCandidate:
+    days = max(0, now - line.at) // DAY_MS
+    message = f"score {line.score:.2f}, promoted {days} days ago; stronger lines took its place"
+    return RejectedCandidate(line.memory, line.score, RejectionReason.EVICTED, message)
 
 
 def _block(heading: str, lines: Sequence[str]) -> str:
@@ -162,27 +203,26 @@ def _content_keys(text: str) -> set[tuple[str, ...]]:
     return {_content_key(line) for line in text.splitlines()}
 
 
-def _evict_oldest(
-    text: str, existing: Sequence[PromotedLine], max_chars: int
-) -> tuple[str, list[PromotedLine]]:
-    """Remove the oldest blocks until the text has at most `max_chars` characters."""
-    evicted: list[PromotedLine] = []
-    for heading in _headings_oldest_first(existing):
-        if len(text) <= max_chars:
-            break
-        removed = [item for item in existing if item.heading == heading]
-        text = remove_lines(text, removed)
-        evicted += removed
-    return text, evicted
-
-
-def _headings_oldest_first(existing: Sequence[PromotedLine]) -> list[str]:
-    ordered = sorted(existing, key=lambda item: (item.at, item.heading))
-    return list(dict.fromkeys(item.heading for item in ordered))
+def replace_line(text: str, old: PromotedLine, line: str) -> str:
+    """Replace a line below its own heading; the text is unchanged if it is not there."""
+    result: list[str] = []
+    is_replaced = False
+    for section in _split_sections(_split_lines(text)):
+        for section_line in section:
+            if (
+                not is_replaced
+                and _strip_line_end(section[0]) == old.heading
+                and _strip_line_end(section_line) == old.line
+            ):
+                is_replaced = True
+                result.append(line + section_line[len(old.line) :])
+            else:
+                result.append(section_line)
+    return "".join(result)
 
 
 def remove_lines(text: str, removed: Sequence[PromotedLine]) -> str:
-    """Remove these lines, each once and only below its own heading.
+    """Remove these lines, section_line once and only below its own heading.
 
     A block without remaining text is removed with its heading and blank lines.
     """

@@ -22,6 +22,8 @@ from carrel.core.runs import Audience
 DAY_MS: Final = 86_400_000
 MAX_CANDIDATES: Final = 10_000
 """Memories considered per sweep: those recalled most."""
+MIN_RECALL_SCORE: Final = 0.05
+"""Score from which a recall counts; one through function words alone has less."""
 SATURATION_COUNT: Final = 5
 """Distinct queries or days beyond which more do not raise the score."""
 _SCORE_DIGITS: Final = 9
@@ -39,6 +41,8 @@ class RejectionReason(StrEnum):
     ALREADY_PRESENT = "said"
     SWEEP_LIMIT = "limit"
     FILE_FULL = "room"
+    EVICTED = "evicted"
+    """Its line in MEMORY.md made room for stronger ones; it may be promoted again."""
 
 
 class PromotionCandidate(Struct, frozen=True):
@@ -48,6 +52,8 @@ class PromotionCandidate(Struct, frozen=True):
     content: str
     mode: Audience
     stats: RecallStats
+    evicted_at: TimestampMs | None = None
+    """When its line in MEMORY.md was evicted, if it was."""
 
 
 class Signals(Struct, frozen=True):
@@ -120,22 +126,18 @@ def _sort_key(ranked: RankedCandidate) -> tuple[float, int, str]:
 def _rejection(
     candidate: PromotionCandidate, score: float, settings: DreamConfig
 ) -> tuple[RejectionReason, str] | None:
-    stats = candidate.stats
+    stats, evicted_at = candidate.stats, candidate.evicted_at
     if candidate.mode is not Audience.MAIN:
         return RejectionReason.SHARED_AUDIENCE, "remembered in a shared session"
-    if stats.hits < settings.min_recall_count:
-        return RejectionReason.TOO_FEW_RECALLS, _shortfall(
-            "recalled", stats.hits, settings.min_recall_count, "times"
-        )
-    if stats.queries < settings.min_unique_queries:
-        needed = settings.min_unique_queries
-        return RejectionReason.TOO_FEW_QUERIES, _shortfall(
-            "recalled by", stats.queries, needed, "distinct queries"
-        )
-    if stats.days < settings.min_unique_days:
-        return RejectionReason.TOO_FEW_DAYS, _shortfall(
-            "recalled on", stats.days, settings.min_unique_days, "days"
-        )
+    if evicted_at is not None and stats.latest <= evicted_at:
+        return RejectionReason.EVICTED, "not recalled since its line made room for stronger ones"
+    for reason, verb, actual, needed, unit in (
+        (_HITS, "recalled", stats.hits, settings.min_recall_count, "times"),
+        (_QUERIES, "recalled by", stats.queries, settings.min_unique_queries, "distinct queries"),
+        (_DAYS, "recalled on", stats.days, settings.min_unique_days, "days"),
+    ):
+        if actual < needed:
+            return reason, f"{verb} {actual} {unit}; {needed} required"
     if score < settings.min_score:
         return (
             RejectionReason.LOW_SCORE,
@@ -144,8 +146,9 @@ def _rejection(
     return None
 
 
-def _shortfall(verb: str, actual: int, needed: int, unit: str) -> str:
-    return f"{verb} {actual} {unit}; {needed} required"
+_HITS: Final = RejectionReason.TOO_FEW_RECALLS
+_QUERIES: Final = RejectionReason.TOO_FEW_QUERIES
+_DAYS: Final = RejectionReason.TOO_FEW_DAYS
 
 
 def count_reasons(rejected: Sequence[RejectedCandidate]) -> Mapping[str, int]:

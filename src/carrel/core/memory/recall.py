@@ -14,7 +14,7 @@ class Recall(Struct, frozen=True):
     query: str
     """The query, redacted."""
     score: float
-    """Reciprocal rank: 1 for the first hit, 1/2 for the second."""
+    """Share of the query that the memory answers, from 0 to 1."""
     at: TimestampMs
 
 

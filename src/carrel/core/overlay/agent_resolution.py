@@ -18,7 +18,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from carrel.core.identifiers import Path, ScopeKind
+from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay.compose import File, Layers, Workspace, file_etag, resolve, upstream_blob
 from carrel.core.overlay.file_classes import ClassRule, FileClass, FileClassRules
 from carrel.core.overlay.placeholders import PlaceholderValues
@@ -85,38 +85,46 @@ class AgentFileResolver(Struct, frozen=True):
         None also for a pinned file that was never reviewed.
         """
         file = _resolve_unrendered(self.classes, path, layers)
-        return None if file is None else self._render_file(file, self.variables.key)
+        return None if file is None else self.render_file(file, self.variables.key)
 
     def compose(self, layers: Layers) -> Workspace:
         """All files of the agent, in order of path."""
         unrendered = self.inherited_files(layers) or _compose_unrendered(self.classes, layers)
         key = self.variables.key
-        return Workspace({path: self._render_file(file, key) for path, file in unrendered.items()})
+        return Workspace({path: self.render_file(file, key) for path, file in unrendered.items()})
 
     def inherited_files(self, layers: Layers) -> Mapping[Path, File] | None:
         """Unrendered files shared by all agents without own files over the same trees.
 
         None if the agent has own files or the trees are too large to cache.
         """
-        return None if layers[0].heads else _inherited_files(self.classes, layers)
+        has_own_files = layers[0].heads or layers[0].tombstones
+        return None if has_own_files else _inherited_files(self.classes, layers)
 
-    def _render_file(self, file: File, key: str) -> File:
+    def render_file(self, file: File, key: str) -> File:
+        """The file with the values of its placeholders, unless it is served verbatim."""
         if is_verbatim(file):
             return file
         etag = rendered_etag(file, key)
         return File(
             *(file.head, file.entry, file.source, file.depth, etag, file.available_update),
-            *(file.file_class, file.source_label, self.variables),
+            *(file.file_class, file.source_label, self.variables, file.own_version),
         )
 
 
 _VERBATIM_SOURCES: Final = frozenset({FileSource.PIN, FileSource.PINNED_OVERRIDE})
+_OWN_SOURCES: Final = _VERBATIM_SOURCES | {FileSource.OVERRIDE}
 
 
 def is_verbatim(file: File) -> bool:
     """Whether placeholders stay: in pinned files and in own managed files."""
     managed = file.source_label is FileSource.OVERRIDE and file.file_class is FileClass.MANAGED
     return managed or file.source_label in _VERBATIM_SOURCES
+
+
+def is_own_file(file: File) -> bool:
+    """Whether the file is the agent's own or its pin, not inherited."""
+    return file.source_label in _OWN_SOURCES
 
 
 def rendered_etag(file: File, key: str) -> str:
@@ -126,17 +134,26 @@ def rendered_etag(file: File, key: str) -> str:
 
 def _resolve_unrendered(classes: FileClassRules, path: Path, layers: Layers) -> File | None:
     """File of an agent before placeholders are filled."""
-    file_class = classes.class_of(path)
+    return resolve_as(classes.class_of(path), path, layers)
+
+
+def resolve_as(file_class: FileClass, path: Path, layers: Layers) -> File | None:
+    """File of an agent, of a path of this class, before placeholders are filled."""
     if file_class is FileClass.PINNED:
         return _resolve_pinned(path, layers)
     file = resolve(path, layers_without_pins(layers))
     if file and file.depth == 0 and _is_ignored_override(file, file_class):
-        file = resolve(path, (replace(layers[0], heads={}), *upstream_layers(layers)))
+        file = resolve(path, (_without_entry(layers[0], path), *upstream_layers(layers)))
     if file is None:
         return None
     is_own = file.source.kind is ScopeKind.AGENT
     label = FileSource.OVERRIDE if is_own else FileSource(file.source.kind)
     return replace(file, file_class=file_class, source_label=label)
+
+
+def _without_entry(tree: Tree, path: Path) -> Tree:
+    """Tree in which a path is deleted, at the same version."""
+    return replace(tree, heads={path: replace(tree.heads[path], entry=None)})
 
 
 def _is_ignored_override(override: File, file_class: FileClass) -> bool:
@@ -250,9 +267,43 @@ def _resolve_pinned(path: Path, layers: Layers) -> File | None:
     entry = head.entry
     latest = upstream_blob(path, upstream_layers(layers))
     update = latest if latest is not None and latest != entry.base else None
-    tag = file_etag(head.version, tree.scope, single_layer=len(layers) == 1, update=update)
+    own_version = 0 if tree is layers[0] else layers[0].stack_version(path)
+    version = own_version + head.stack_version
+    tag = file_etag(version, tree.scope, single_layer=len(layers) == 1, update=update)
     label = FileSource.PIN if is_pin(entry) else FileSource.PINNED_OVERRIDE
-    return File(head, entry, tree.scope, 0, tag, update, FileClass.PINNED, label)
+    return File(
+        *(head, entry, tree.scope, 0, tag, update, FileClass.PINNED, label),
+        own_version=own_version,
+    )
+
+
+def lower_scopes(stack: Stack, file_class: FileClass) -> Stack:
+    """Scopes below the agent's own that decide a file of this class."""
+    pinned = file_class is FileClass.PINNED
+    return tuple(scope for scope in stack[1:] if (scope.kind is ScopeKind.PINS) == pinned)
+
+
+def file_from_version(
+    stack: Stack,
+    resolver: AgentFileResolver | None,
+    head: Head,
+    scope: Scope,
+    own_version: int = 0,
+) -> File:
+    """File of one version of a layer, as the stack serves it. It must not be a deletion."""
+    assert head.entry
+    version = own_version + head.stack_version
+    etag = file_etag(version, scope, single_layer=len(stack) == 1)
+    file = File(head, head.entry, scope, stack.index(scope), etag, own_version=own_version)
+    if resolver is None:
+        return file
+    file_class = resolver.classes.class_of(file.path)
+    if file_class is FileClass.PINNED:
+        label = FileSource.PIN if is_pin(head.entry) else FileSource.PINNED_OVERRIDE
+    else:
+        label = FileSource.OVERRIDE if scope == stack[0] else FileSource(scope.kind)
+    labelled = replace(file, file_class=file_class, source_label=label)
+    return resolver.render_file(labelled, resolver.variables.key)
 
 
 def explain_resolution(path: Path, layers: Layers, file: File | None) -> str:

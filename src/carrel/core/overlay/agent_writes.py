@@ -9,12 +9,14 @@ from carrel.core.identifiers import Path
 from carrel.core.overlay.agent_resolution import (
     AgentFileResolver,
     agent_entry,
+    is_own_file,
     pinned_entry,
+    resolve_as,
     upstream_layers,
 )
-from carrel.core.overlay.compose import Layers, upstream_blob
+from carrel.core.overlay.compose import File, Layers, upstream_blob
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.overlay.planned_writes import PlannedWrite
+from carrel.core.overlay.planned_writes import PlannedWrite, version_offset
 from carrel.core.overlay.write_condition import WriteCondition
 from carrel.core.store.blob import Blob
 from carrel.core.store.commit import PathFree, Write, expect_unchanged
@@ -51,12 +53,12 @@ def plan_agent_put(
             raise Forbidden(f"{path} is pinned: changing it here needs acceptTemplateUpdate: true")
         current = pinned_entry(path, layers)
         base = current.base if current else None
-        return plan_write(layers, path, Entry(content.blob, base, content.type))
+        return plan_write(layers, path, Entry(content.blob, base, content.type), file_class)
     inherited = upstream_blob(path, upstream_layers(layers))
     if content.blob == inherited:
         override = layers[0].entry(path)
-        return None if override is None else plan_write(layers, path, None)
-    return plan_write(layers, path, Entry(content.blob, inherited, content.type))
+        return None if override is None else plan_write(layers, path, None, file_class)
+    return plan_write(layers, path, Entry(content.blob, inherited, content.type), file_class)
 
 
 def plan_agent_delete(
@@ -66,7 +68,7 @@ def plan_agent_delete(
 
     Raises WorkspaceConflict, NotFound if there is no override, Forbidden for a managed file.
     """
-    file_class = resolver.classes.check_path(path)
+    file_class = resolver.classes.class_of(path)
     condition.check(path, resolver.resolve(path, layers))
     if file_class is FileClass.MANAGED:
         raise Forbidden(f"{path} is managed: it is written from the profile of the paired human")
@@ -75,18 +77,42 @@ def plan_agent_delete(
     if entry is None:
         raise NotFound(f"no override of {path} to delete")
     if not pinned or entry.base is None:
-        return plan_write(layers, path, None)
+        return plan_write(layers, path, None, file_class)
     if entry.blob == entry.base:
         raise NotFound(f"{path} is not overridden")
-    return plan_write(layers, path, Entry(entry.base, entry.base, entry.type))
+    return plan_write(layers, path, Entry(entry.base, entry.base, entry.type), file_class)
 
 
-def plan_write(layers: Layers, path: Path, entry: Entry | None) -> PlannedWrite:
+def rewritten_entry(file: File, blob: Blob, layers: Layers) -> Entry | None:
+    """Entry of the agent for a file that the server changes; None inherits it again.
+
+    Updates that are available stay so. An override never equals its base, since it would be a pin.
+    """
+    upstream = upstream_blob(file.path, upstream_layers(layers))
+    base = file.entry.base if is_own_file(file) else upstream
+    if file.file_class is not FileClass.PINNED:
+        if blob == upstream:
+            return None
+        base = None if blob == base else base
+    return Entry(blob, base, file.entry.type)
+
+
+def plan_write(
+    layers: Layers, path: Path, entry: Entry | None, file_class: FileClass
+) -> PlannedWrite:
     """Build the write with an expectation for every layer that was read.
 
-    Only new paths are checked to be free.
+    Only new paths are checked to be free. `file_class` is the class before the write.
     """
     expects = tuple(expect_unchanged(tree, path) for tree in layers)
     is_new = entry is not None and pinned_entry(path, layers) is None
     path_checks = (PathFree(path, tuple(tree.scope for tree in layers)),) if is_new else ()
-    return PlannedWrite(expects, Write(layers[0].scope, path, entry), path_checks)
+    return PlannedWrite(expects, agent_write(layers, path, entry, file_class), path_checks)
+
+
+def agent_write(layers: Layers, path: Path, entry: Entry | None, file_class: FileClass) -> Write:
+    """Write of an agent's own file, whose version follows that of the file it replaces."""
+    if entry is None:
+        return Write(layers[0].scope, path, None)
+    replaced = resolve_as(file_class, path, layers)
+    return Write(layers[0].scope, path, entry, version_offset(layers, path, replaced))

@@ -43,6 +43,16 @@ class File(Struct, frozen=True, gc=False):
     """Label of the source if it says more than the scope kind."""
     variables: PlaceholderValues | None = None
     """Values of its placeholders; None if the file is served verbatim."""
+    own_version: int = 0
+    """Version that the stack had reached before it inherited this file."""
+
+    @property
+    def version(self) -> int:
+        """Version on the stack: the layer's, after the versions of the nearest layer.
+
+        Greater than that of every file that this one replaced by a write to the stack.
+        """
+        return self.own_version + self.head.stack_version
 
     @property
     def path(self) -> Path:
@@ -81,8 +91,10 @@ def resolve(path: Path, layers: Layers) -> File | None:
             continue
         inherited = None if depth else upstream_blob(path, layers[1:])
         update = None if depth or inherited == head.entry.base else inherited
-        tag = file_etag(head.version, tree.scope, single_layer=False, update=update)
-        return File(head, head.entry, tree.scope, depth, tag, update)
+        own_version = layers[0].stack_version(path) if depth else 0
+        version = own_version + head.stack_version
+        tag = file_etag(version, tree.scope, single_layer=False, update=update)
+        return File(head, head.entry, tree.scope, depth, tag, update, own_version=own_version)
     return None
 
 

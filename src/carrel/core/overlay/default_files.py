@@ -6,7 +6,7 @@ that is still as written is updated; an edited file stays and the new version is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 
 from msgspec import Struct
@@ -53,6 +53,13 @@ class KeptByOperator(Struct, frozen=True):
     offered: Digest | None
 
 
+class OccupiedPath(Struct, frozen=True):
+    """New, but a layer has a directory here or a file above; decided again next time."""
+
+    path: Path
+    offered: Digest
+
+
 class CurrentFile(Struct, frozen=True):
     path: Path
 
@@ -74,7 +81,9 @@ class RetiredFile(Struct, frozen=True):
     removed: bool
 
 
-DefaultFileOutcome = UpdateFile | KeptByOperator | CurrentFile | DeletedByOperator | RetiredFile
+DefaultFileOutcome = (
+    UpdateFile | KeptByOperator | OccupiedPath | CurrentFile | DeletedByOperator | RetiredFile
+)
 
 
 class DefaultFileState(StrEnum):
@@ -123,17 +132,35 @@ def seed_state_change(tenant: str, seeded: SeedState, expected: int) -> RecordCh
     return RecordChange(tenant, RecordType.DEFAULTS, tenant, body, expected)
 
 
-def plan_defaults(
+def new_paths(
     packaged: PackagedFiles, seeded: SeedState, stored: Mapping[Path, Digest | None]
+) -> Collection[Path]:
+    """Packaged paths that were never in the defaults."""
+    return [
+        path for path in packaged.files if path not in seeded.files and stored.get(path) is None
+    ]
+
+
+def plan_defaults(
+    packaged: PackagedFiles,
+    seeded: SeedState,
+    stored: Mapping[Path, Digest | None],
+    occupied: Collection[Path] = (),
 ) -> DefaultsPlan:
     """Decide the outcome of each path.
 
-    Paths that `stored` lacks or maps to None are absent.
+    Paths that `stored` lacks or maps to None are absent. New paths that are `occupied`, such as a
+    directory of the operator, are only offered.
     """
     if packaged.version < seeded.version:
         return DefaultsPlan((), seeded)
     paths = sorted({*packaged.files, *seeded.files})
-    outcomes = tuple(_decide_outcome(path, packaged, seeded, stored.get(path)) for path in paths)
+    outcomes = tuple(
+        OccupiedPath(path, packaged.files[path])
+        if path in occupied
+        else _decide_outcome(path, packaged, seeded, stored.get(path))
+        for path in paths
+    )
     recorded = {
         path: digest
         for outcome in outcomes
@@ -174,7 +201,7 @@ def _file_state(outcome: DefaultFileOutcome, absent: frozenset[Path]) -> Default
     match outcome:
         case UpdateFile(path):
             return DefaultFileState.NEW if path in absent else DefaultFileState.OUTDATED
-        case KeptByOperator():
+        case KeptByOperator() | OccupiedPath():
             return DefaultFileState.EDITED
         case CurrentFile():
             return DefaultFileState.CURRENT
@@ -193,7 +220,7 @@ def _recorded_digests(
             yield path, packaged.files[path]
         case KeptByOperator(path) | DeletedByOperator(path):
             yield path, seeded.files.get(path)
-        case RetiredFile():
+        case RetiredFile() | OccupiedPath():
             return
 
 
@@ -204,14 +231,24 @@ def _changes(outcomes: tuple[DefaultFileOutcome, ...]) -> Iterator[tuple[Path, D
                 yield path, digest
             case RetiredFile(path, removed=True):
                 yield path, None
-            case KeptByOperator() | CurrentFile() | DeletedByOperator() | RetiredFile():
+            case (
+                KeptByOperator()
+                | OccupiedPath()
+                | CurrentFile()
+                | DeletedByOperator()
+                | RetiredFile()
+            ):
                 pass
 
 
 def _offers(outcomes: tuple[DefaultFileOutcome, ...]) -> Iterator[tuple[Path, Digest]]:
     for outcome in outcomes:
         match outcome:
-            case KeptByOperator(path, offered) | DeletedByOperator(path, offered):
+            case (
+                KeptByOperator(path, offered)
+                | OccupiedPath(path, offered)
+                | DeletedByOperator(path, offered)
+            ):
                 if offered is not None:
                     yield path, offered
             case UpdateFile() | CurrentFile() | RetiredFile():

@@ -53,14 +53,28 @@ _WILDCARD_REGEX: Final = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/
 
 
 def parse_pattern(text: str) -> str:
-    """Validate a path pattern. Raises ValidationError."""
-    plain = _WILDCARD.sub("x", text)
-    if len(text) > MAX_PATTERN_LENGTH or text.count("*") > 8:
+    """Normalize a path pattern to NFC, as paths are.
+
+    Raises ValidationError for a pattern that no path can match.
+    """
+    pattern = unicodedata.normalize("NFC", text)
+    if len(pattern) > MAX_PATTERN_LENGTH or pattern.count("*") > 8:
         raise ValidationError(
             f"a pattern must have at most {MAX_PATTERN_LENGTH} characters and 8 stars"
         )
-    Path(plain if not plain.endswith("/") else plain + "x")
-    return text
+    longest = _WILDCARD.sub(lambda wildcard: "x/" if wildcard[0] == "**/" else "x", pattern)
+    shortest = _WILDCARD.sub(lambda wildcard: "x" if wildcard[0] == "?" else "", pattern)
+    if not any(_is_matching_path(pattern, path) for path in (longest, shortest)):
+        raise ValidationError(f"no path can match the pattern {text!r}")
+    return pattern
+
+
+def _is_matching_path(pattern: str, text: str) -> bool:
+    try:
+        path = Path(text)
+    except ValidationError:
+        return False
+    return matches_any(path, (pattern,))
 
 
 @lru_cache(maxsize=1024)
@@ -73,6 +87,7 @@ def _compile_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile("".join((*parts, re.escape(pattern[position:]))), re.DOTALL)
 
 
+@lru_cache(maxsize=8192)
 def _fold_path(text: str) -> str:
     """Path as compared by case-insensitive and normalizing file systems."""
     visible = "".join(c for c in unicodedata.normalize("NFKC", text) if not _is_ignored(c))
@@ -106,14 +121,57 @@ class FileClassRules(Struct, frozen=True, cache_hash=True):
     def check_path(self, path: Path) -> FileClass:
         """Return the class of a path to be written.
 
-        Raises ValidationError if the path differs from a pinned or managed one only in letter case
-        or in characters that some file systems ignore.
+        Raises ValidationError if the path or a parent differs from a pinned or managed path, or
+        from a parent of one, only in letter case or in characters that some file systems ignore.
+        Existing paths that a wildcard protects are found by `find_colliding_path`.
         """
         collision = find_collision(self, path.text)
         if collision is not None:
             problem = "collides on some file systems with a path that is"
             raise ValidationError(f"{path} {problem} {collision}")
         return match_class(self, path.text)
+
+    def may_collide(self, path: Path) -> bool:
+        """Whether a wildcard may protect another path that differs in letter case alone."""
+        return _matches_protecting_wildcard(self, path.text)
+
+    def find_colliding_path(self, path: Path, existing: Iterable[Path]) -> Path | None:
+        """First existing path that collides with a path to be written.
+
+        One of both is pinned or managed, and the paths, or parents of them, differ only as
+        described at `check_path`.
+        """
+        names = {_fold_path(prefix): prefix for prefix in _prefixes(path.text)}
+        is_protected = self.class_of(path) is not FileClass.LIVE
+        for other in existing:
+            if any(
+                names.get(_fold_path(prefix), prefix) != prefix for prefix in _prefixes(other.text)
+            ) and (is_protected or self.class_of(other) is not FileClass.LIVE):
+                return other
+        return None
+
+    def deciding_rule(self, path: Path) -> int | None:
+        """Index of the tenant's rule that decides a path; None if none does."""
+        if any(rule.pattern == path.text for rule in BUILT_IN_RULES):
+            return None
+        return next(
+            (i for i, rule in enumerate(self.rules) if matches_any(path, (rule.pattern,))), None
+        )
+
+    def is_kept_by(self, new_rules: FileClassRules) -> bool:
+        """Return whether whatever these rules guard, known or not, stays guarded.
+
+        New rules may only pin, and only `live` rules may be missing.
+        """
+        remaining = list(self.rules)
+        for rule in new_rules.rules:
+            position = remaining.index(rule) if rule in remaining else None
+            skipped = remaining[:position]
+            if position is not None and all(old.file_class is FileClass.LIVE for old in skipped):
+                del remaining[: position + 1]
+            elif rule.file_class is not FileClass.PINNED:
+                return False
+        return all(old.file_class is FileClass.LIVE for old in remaining)
 
     def newly_pinned(self, new_rules: FileClassRules, paths: Iterable[Path]) -> Sequence[Path]:
         """Paths that `new_rules` would pin and these rules do not."""
@@ -136,15 +194,39 @@ def match_class(classes: FileClassRules, text: str) -> FileClass:
 
 @lru_cache(maxsize=8192)
 def find_collision(classes: FileClassRules, text: str) -> FileClass | None:
-    """Class of a rule that a path matches only as other file systems compare it."""
-    file_class, folded = match_class(classes, text), _fold_path(text)
+    """Class of a rule that a path or a parent matches only as other file systems compare it."""
+    file_class = match_class(classes, text)
+    prefixes = [(prefix, _fold_path(prefix)) for prefix in _prefixes(text)]
     for rule in (*BUILT_IN_RULES, *classes.rules):
-        if rule.file_class is file_class or rule.file_class is FileClass.LIVE:
+        if rule.file_class is FileClass.LIVE:
             continue
-        # If the path itself matches, an earlier rule decided its class.
-        if (
-            _compile_pattern(rule.pattern.casefold()).fullmatch(folded)
-            and _compile_pattern(rule.pattern).fullmatch(text) is None
-        ):
-            return rule.file_class
+        for pattern in _prefixes(rule.pattern):
+            # Which of two paths of one wildcard exists decides: see find_colliding_path.
+            if rule.file_class is file_class and _WILDCARD.search(pattern):
+                continue
+            if any(
+                _compile_pattern(pattern.casefold()).fullmatch(folded)
+                and _compile_pattern(pattern).fullmatch(prefix) is None
+                for prefix, folded in prefixes
+            ):
+                return rule.file_class
     return None
+
+
+@lru_cache(maxsize=8192)
+def _matches_protecting_wildcard(classes: FileClassRules, text: str) -> bool:
+    return any(
+        _compile_pattern(pattern).fullmatch(prefix)
+        for rule in classes.rules
+        if rule.file_class is not FileClass.LIVE
+        for pattern in _prefixes(rule.pattern)
+        if _WILDCARD.search(pattern)
+        for prefix in _prefixes(text)
+    )
+
+
+@lru_cache(maxsize=8192)
+def _prefixes(text: str) -> tuple[str, ...]:
+    """A path or pattern and its parents, outermost first."""
+    segments = text.split("/")
+    return tuple("/".join(segments[: i + 1]) for i in range(len(segments)))

@@ -12,11 +12,12 @@ from carrel.core.overlay.agent_resolution import (
     agent_entry,
     is_pin,
     pinned_entry,
-    pinned_head,
+    resolve_as,
     upstream_layers,
 )
 from carrel.core.overlay.agent_writes import plan_write
 from carrel.core.overlay.compose import Layers, upstream_blob
+from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.planned_writes import PlannedWrite
 from carrel.core.store.blob import Blob
 from carrel.core.store.entry import MARKDOWN, Entry, Head
@@ -43,8 +44,8 @@ class PinStatus(Struct, frozen=True):
 
 
 def pin_status(path: Path, layers: Layers) -> PinStatus:
-    _, head = pinned_head(path, layers)
-    entry = head.entry if head else None
+    file = resolve_as(FileClass.PINNED, path, layers)
+    entry = file.entry if file else None
     offering = next((tree for tree in upstream_layers(layers) if tree.entry(path)), None)
     latest = offering.entry(path) if offering else None
     return PinStatus(
@@ -52,7 +53,7 @@ def pin_status(path: Path, layers: Layers) -> PinStatus:
         pinned=entry.base if entry else None,
         latest=latest.blob if latest else None,
         overridden=entry is not None and entry.blob != entry.base,
-        version=head.version if head else 0,
+        version=file.version if file else layers[0].stack_version(path),
         latest_from=offering.scope if offering else None,
         latest_head=offering.heads[path] if offering else None,
     )
@@ -68,12 +69,13 @@ def plan_accept(layers: Layers, path: Path, reviewed: Digest) -> PlannedWrite | 
     if latest is None:
         raise NotFound(f"no upstream version of {path} to accept")
     if latest.digest != reviewed:
-        version = layers[0].version(path)
+        version = pin_status(path, layers).version
         raise WorkspaceConflict(f"{path} changed since it was reviewed; review it again", version)
     entry = pinned_entry(path, layers)
     if entry is not None and entry.blob == entry.base == latest:
         return None
-    return plan_write(layers, path, Entry(latest, latest, _upstream_type(layers, path)))
+    accepted = Entry(latest, latest, _upstream_type(layers, path))
+    return plan_write(layers, path, accepted, FileClass.PINNED)
 
 
 def plan_pin(layers: Layers, path: Path) -> PlannedWrite | None:
@@ -84,13 +86,16 @@ def plan_pin(layers: Layers, path: Path) -> PlannedWrite | None:
     latest = upstream_blob(path, upstream_layers(layers))
     entry = agent_entry(path, layers)
     if entry is not None:
-        return None if entry.base == latest else plan_write(layers, path, _with_base(entry, latest))
+        if entry.base == latest:
+            return None
+        return plan_write(layers, path, _with_base(entry, latest), FileClass.LIVE)
     previous_pin = layers[0].entry(path)
     if latest is None:
-        return plan_write(layers, path, None) if previous_pin else None
+        return plan_write(layers, path, None, FileClass.LIVE) if previous_pin else None
     if previous_pin is not None and previous_pin.blob == latest:
         return None
-    return plan_write(layers, path, Entry(latest, latest, _upstream_type(layers, path)))
+    pin = Entry(latest, latest, _upstream_type(layers, path))
+    return plan_write(layers, path, pin, FileClass.LIVE)
 
 
 def plan_unpin(layers: Layers, path: Path) -> PlannedWrite | None:
@@ -102,7 +107,7 @@ def plan_unpin(layers: Layers, path: Path) -> PlannedWrite | None:
         or upstream_blob(path, upstream_layers(layers)) is not None
     ):
         return None
-    return plan_write(layers, path, Entry(entry.blob, None, entry.type))
+    return plan_write(layers, path, Entry(entry.blob, None, entry.type), FileClass.PINNED)
 
 
 def resurfacing_pins(layers: Layers, paths: Iterable[Path]) -> Sequence[Path]:
@@ -128,7 +133,7 @@ def plan_roll_back(layers: Layers, path: Path, earlier: Head) -> PlannedWrite:
     if base is None:
         raise NotFound(f"version {earlier.version} of {path} was never reviewed")
     assert earlier.entry
-    return plan_write(layers, path, Entry(base, base, earlier.entry.type))
+    return plan_write(layers, path, Entry(base, base, earlier.entry.type), FileClass.PINNED)
 
 
 def _with_base(entry: Entry, base: Blob | None) -> Entry:

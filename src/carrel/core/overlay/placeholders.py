@@ -16,6 +16,14 @@ from typing import Final
 
 from msgspec import Struct
 
+from carrel.core.hidden_characters import (
+    BLANKS,
+    CONTROLS,
+    IGNORABLE,
+    NONCHARACTERS,
+    character_class,
+)
+
 TOKENS: Final = (
     "AGENT_NAME",
     "TENANT_NAME",
@@ -72,6 +80,16 @@ def _render_values(variables: PlaceholderValues) -> tuple[Mapping[str, str], str
 def render(text: str, variables: PlaceholderValues) -> str:
     """Fill the placeholders of a text in one pass; values are not scanned again."""
     return join_parts(_split_text(text), variables)
+
+
+def has_placeholders(content: bytes) -> bool:
+    """Whether rendering would fill a placeholder of stored content."""
+    return b"{{" in content and len(split_template(content)) > 1
+
+
+def disable_tokens(text: str) -> str:
+    """Text in which no placeholder is filled; a backslash separates its first two braces."""
+    return _TOKEN.sub(lambda token: "{\\" + token[0][1:], text)
 
 
 def render_bytes(content: bytes, variables: PlaceholderValues) -> bytes:
@@ -143,34 +161,15 @@ def sanitize_value(value: str | None) -> str:
     return _STRUCTURAL.sub(_escape, text) or EMPTY_VALUE
 
 
-def _character_class(*ranges: tuple[int, int]) -> str:
-    return "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in ranges)
-
-
 _BREAKS: Final = re.compile("[\t\n\v\f\r\x85\u2028\u2029]")
 
-_CONTROLS: Final = _character_class((0x00, 0x09), (0x0B, 0x1F), (0x7F, 0x9F), (0xD800, 0xDFFF))
-_IGNORABLE: Final = (
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u3164\ufeff\uffa0"
-    + _character_class((0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F))
-    + _character_class((0xFE00, 0xFE0F), (0xFFF0, 0xFFFB), (0x13430, 0x13438), (0x1BCA0, 0x1BCA3))
-    + _character_class((0x1D173, 0x1D17A), (0xE0000, 0xE0FFF))
-)
-"""Zero-width, bidi, tag and variation characters and other default-ignorables."""
-
-_BLANKS: Final = "\u2800\U0001d159"
-_NONCHARACTERS: Final = _character_class(
-    (0xFDD0, 0xFDEF), *((plane + 0xFFFE, plane + 0xFFFF) for plane in range(0, 0x110000, 0x10000))
-)
 _BRACE_LOOKALIKES: Final = (
     "\ufe37\ufe38\ufe5b\ufe5c\uff5b\uff5d\u2774\u2775\u2983\u2984\U0001d114"
-    + (_character_class((0x23A7, 0x23AD), (0x23B0, 0x23B1), (0x23DE, 0x23DF)))
+    + (character_class((0x23A7, 0x23AD), (0x23B0, 0x23B1), (0x23DE, 0x23DF)))
 )
 """Characters that look like curly brackets or parts of them."""
 
-_INVISIBLE: Final = re.compile(
-    f"[{_CONTROLS}{_IGNORABLE}{_BLANKS}{_NONCHARACTERS}{_BRACE_LOOKALIKES}]"
-)
+_INVISIBLE: Final = re.compile(f"[{CONTROLS}{IGNORABLE}{BLANKS}{NONCHARACTERS}{_BRACE_LOOKALIKES}]")
 
 _MAX_NORMALIZED_LENGTH: Final = 4 * MAX_VALUE_LENGTH + 4
 """Yields more than MAX_VALUE_LENGTH in NFC.
@@ -194,6 +193,11 @@ def clean_text(value: str) -> str:
     return unicodedata.normalize(
         "NFC", " ".join(line for line in lines if line)[:_MAX_NORMALIZED_LENGTH]
     )
+
+
+def flatten_text(value: str) -> str:
+    """One line of visible text with single spaces."""
+    return " ".join(clean_text(value).split())
 
 
 def _remove_enclosed(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from carrel.core.errors import Conflict, NotFound
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
-from carrel.core.overlay.compose import Layers, resolve, upstream_blob
+from carrel.core.overlay.compose import File, Layers, resolve, upstream_blob
 from carrel.core.overlay.write_condition import UNCONDITIONAL, WriteCondition
 from carrel.core.store.blob import Blob
 from carrel.core.store.commit import Expect, PathFree, PathOccupied, Write
@@ -45,9 +45,20 @@ def plan_put(
     current_type = current.entry.type if current else MARKDOWN
     entry = Entry(blob, upstream_blob(path, layers[1:]), type or current_type)
     path_checks = _path_checks(path, tuple(tree.scope for tree in layers))
-    return PlannedWrite(
-        _expectations(layers, path, condition), Write(layers[0].scope, path, entry), path_checks
-    )
+    write = Write(layers[0].scope, path, entry, version_offset(layers, path, current))
+    return PlannedWrite(_expectations(layers, path, condition), write, path_checks)
+
+
+def version_offset(layers: Layers, path: Path, replaced: File | None) -> int:
+    """Offset with which the next version of the nearest layer follows the file it replaces.
+
+    Without such a file, it follows those that the layers below no longer have.
+    """
+    nearest, *lower = layers
+    if replaced is None:
+        deleted = max((tree.version(path) for tree in lower), default=0)
+        return nearest.stack_version(path) - nearest.version(path) + deleted
+    return replaced.version - nearest.version(path)
 
 
 def plan_put_without_read(

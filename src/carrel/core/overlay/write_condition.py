@@ -27,7 +27,7 @@ class WriteCondition(Struct, frozen=True, gc=False):
     absent: bool = False
 
     def check(self, path: Path, current: File | None) -> None:
-        version = current.head.version if current else 0
+        version = current.version if current else 0
         if self.absent and current:
             raise WorkspaceConflict(f"{path} already exists", version)
         if self.etags is None:

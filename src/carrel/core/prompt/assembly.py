@@ -294,16 +294,14 @@ def _document_text(path: Path, document: PromptDocument) -> tuple[str, str]:
     text, reason = "", document.problem or "it could not be loaded"
     if document.content is not None:
         try:
-            text, reason = (
-                document.content.decode().removeprefix(BYTE_ORDER_MARK).strip(),
-                REASON_EMPTY,
-            )
+            file = document.content.decode()
+            text, reason = file.removeprefix(BYTE_ORDER_MARK).strip(), REASON_EMPTY
         except UnicodeDecodeError:
             reason = REASON_NOT_TEXT
     if not text and path in POLICY_PATHS and reason != REASON_EMPTY:
         raise Conflict(f"{path} is required and could not be loaded: {reason}", path=path.text)
     if text and path == _IDENTITY:
-        text, reason = parse_persona(text).line, REASON_NO_PERSONA
+        text, reason = parse_persona(file).line, REASON_NO_PERSONA
     return text, "" if text else reason
 
 

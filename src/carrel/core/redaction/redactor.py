@@ -100,6 +100,20 @@ class Redactor:
         content = b"" if self._find_spans(b"[REDACTED]") else b"[REDACTED]"
         return RedactionResult(content, tuple(sorted(replaced)), ())
 
+    def find_cut(self, content: bytes, position: int) -> tuple[int, bool]:
+        """Return the last position up to this one that is outside all secrets, or 0.
+
+        And whether the content has secrets at all.
+        """
+        values = self._values_in(content)
+        spans = _find_values(content, values, self._names) if values else []
+        if self._pattern_mode is SecretPatternMode.REDACT:
+            spans += find_secrets(content)
+        cut = position
+        while crossed := [span.start for span in spans if span.start < cut < span.end]:
+            cut = min(crossed)
+        return cut, bool(spans)
+
     def find_in_text(self, text: str) -> tuple[str, ...]:
         """Names of what would be replaced in a short text, such as a path. Cached."""
         names = self._names_by_text.get(text)

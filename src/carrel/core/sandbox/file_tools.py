@@ -59,13 +59,40 @@ def number_lines(
 
     Stops after `max_bytes`, even if `limit` asks for more lines.
     """
-    first = offset if offset > 0 else 1
-    max_lines = limit if limit > 0 else DEFAULT_LINE_COUNT
-    max_lines = min(max_lines, max_bytes // len(b"     1\t\n") + 1)
-    lines = content[_line_start(content, first) :].split(b"\n", max_lines)
-    if len(lines) > max_lines or not lines[-1]:
-        lines.pop()
-    return b"".join(b"%6d\t%b\n" % (number, line) for number, line in enumerate(lines, first))
+    lines = NumberedLines(offset, limit, max_bytes)
+    lines.feed(content)
+    return lines.output()
+
+
+class NumberedLines:
+    """Lines of a content that is given in parts; see `number_lines`."""
+
+    def __init__(self, offset: int, limit: int, max_bytes: int) -> None:
+        self._first = offset if offset > 0 else 1
+        max_lines = limit if limit > 0 else DEFAULT_LINE_COUNT
+        self._max_lines = min(max_lines, max_bytes // len(b"     1\t\n") + 1)
+        self._max_bytes, self._skipped, self._text = max_bytes, self._first - 1, b""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether further parts would not change the output."""
+        return len(self._text) > self._max_bytes or self._text.count(b"\n") >= self._max_lines
+
+    def feed(self, part: bytes) -> None:
+        """Add a part, which ends at a line end unless it is the last."""
+        start = _line_start(part, self._skipped + 1)
+        if start >= len(part):
+            self._skipped = max(0, self._skipped - part.count(b"\n"))
+            return
+        self._skipped = 0
+        self._text += part[start : start + self._max_bytes + 1]
+
+    def output(self) -> bytes:
+        lines = self._text.split(b"\n", self._max_lines)
+        if len(lines) > self._max_lines or not lines[-1]:
+            lines.pop()
+        numbered = enumerate(lines, self._first)
+        return b"".join(b"%6d\t%b\n" % (number, line) for number, line in numbered)
 
 
 def _line_start(content: bytes, number: int) -> int:

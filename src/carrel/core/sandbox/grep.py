@@ -124,19 +124,51 @@ def matching_lines(regex: LinearRegex, content: bytes, limit: int) -> list[int]:
     return numbers
 
 
-def format_matches(query: GrepQuery, name: str, content: bytes, numbers: Sequence[int]) -> bytes:
-    """Return the output for one file; ``name`` is empty for a single-file query."""
-    prefix = name.encode() + b":" if name else b""
-    match query.mode:
-        case GrepOutput.FILES:
-            return (name or query.root).encode() + b"\n"
-        case GrepOutput.COUNT:
-            return b"%b%d\n" % (prefix, len(numbers))
-        case GrepOutput.CONTENT:
-            lines = zip(numbers, _lines_at(content, numbers), strict=True)
-            if query.line_numbers:
-                return b"".join(b"%b%d:%b\n" % (prefix, number, line) for number, line in lines)
-            return b"".join(b"%b%b\n" % (prefix, line) for _, line in lines)
+class FileSearch:
+    """Search in one file whose lines are given in parts."""
+
+    def __init__(self, query: GrepQuery, name: str, max_bytes: int) -> None:
+        """``name`` is empty for a single-file query."""
+        self._query, self._name = query, name
+        self._regex = compile_pattern(query.pattern, ignore_case=query.ignore_case)
+        self._prefix = name.encode() + b":" if name else b""
+        self._max_bytes, self._lines_left = max_bytes, query.max_lines(max_bytes)
+        self._first, self._matches, self._size = 1, 0, 0
+        self._lines: list[bytes] = []
+
+    @property
+    def is_done(self) -> bool:
+        """Whether further lines would not change the output."""
+        return self._lines_left <= 0 or self._size > self._max_bytes
+
+    def feed(self, lines: bytes) -> None:
+        """Search complete lines."""
+        numbers = matching_lines(self._regex, lines, self._lines_left)
+        self._matches += len(numbers)
+        self._lines_left -= len(numbers)
+        if self._query.mode is GrepOutput.CONTENT:
+            for number, line in zip(numbers, _lines_at(lines, numbers), strict=True):
+                self._add_line(self._first + number - 1, line)
+        self._first += lines.count(b"\n")
+
+    def _add_line(self, number: int, line: bytes) -> None:
+        if self._size > self._max_bytes:
+            return
+        printed = b"%d:%b" % (number, line) if self._query.line_numbers else line
+        self._lines.append(self._prefix + printed + b"\n")
+        self._size += len(self._lines[-1])
+
+    def output(self) -> bytes:
+        """Output for the file, empty without a match."""
+        if not self._matches:
+            return b""
+        match self._query.mode:
+            case GrepOutput.FILES:
+                return (self._name or self._query.root).encode() + b"\n"
+            case GrepOutput.COUNT:
+                return b"%b%d\n" % (self._prefix, self._matches)
+            case GrepOutput.CONTENT:
+                return b"".join(self._lines)
 
 
 def _lines_at(content: bytes, numbers: Sequence[int]) -> Iterator[bytes]:

@@ -6,6 +6,7 @@ A workspace without a sandbox is read-only: no other setting lets a command reac
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
@@ -39,8 +40,6 @@ class SandboxSpec(Struct, frozen=True):
     """A sandbox as seen by a tool call."""
 
     id: str
-    revision: int
-    """Revision of the sandbox record."""
     mode: PermissionMode
     config: Mapping[str, Any]
     """Stored config, secrets still sealed."""
@@ -49,6 +48,12 @@ class SandboxSpec(Struct, frozen=True):
     @property
     def is_persistent(self) -> bool:
         return self.config.get("persistent") is True
+
+    @property
+    def config_digest(self) -> str:
+        """Digest of what a call depends on; name and description are no part of it."""
+        canonical = json.dumps(self.config, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 class AttachedWorkspace(Struct, frozen=True):

@@ -163,12 +163,21 @@ def _build_plan(
 
 def check_quota(plan: MergePlan, tree: Tree, quota: Quota) -> QuotaExceeded | None:
     """Check the quota for the whole plan, which spans two commits."""
+    writes = (*plan.writes, *plan.deferred_writes)
+    new_sizes = {write.path: write.entry.blob.size if write.entry else None for write in writes}
+    return check_sizes(tree, new_sizes, quota)
+
+
+def check_sizes(
+    tree: Tree, new_sizes: Mapping[Path, int | None], quota: Quota
+) -> QuotaExceeded | None:
+    """Check the quota for files of these sizes; None deletes a file."""
     sizes = {path: head.entry.blob.size for path, head in tree.heads.items() if head.entry}
     files, size = len(sizes), sum(sizes.values())
-    for write in (*plan.writes, *plan.deferred_writes):
-        sizes.pop(write.path, None)
-        if write.entry:
-            sizes[write.path] = write.entry.blob.size
+    for path, new_size in new_sizes.items():
+        sizes.pop(path, None)
+        if new_size is not None:
+            sizes[path] = new_size
     too_many = len(sizes) > max(quota.max_files, files)
     too_large = quota.max_bytes is not None and sum(sizes.values()) > max(quota.max_bytes, size)
     return QuotaExceeded(quota, len(sizes), sum(sizes.values())) if too_many or too_large else None

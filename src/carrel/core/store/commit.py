@@ -18,7 +18,9 @@ from carrel.core.store.record import (
     EVENTED_TYPES,
     UNAUDITED_TYPES,
     CollectionRevision,
+    KeyReference,
     RecordChange,
+    RecordRevision,
 )
 from carrel.core.store.tree import Tree
 
@@ -48,6 +50,8 @@ class Write(Struct, frozen=True, gc=False):
     path: Path
     entry: Entry | None
     """None writes a tombstone: the path is deleted here, or inherited again."""
+    version_offset: int = 0
+    """Least offset of the new version on a stack: see Head. It never decreases."""
 
 
 class Quota(Struct, frozen=True, gc=False):
@@ -81,6 +85,8 @@ class Commit(Struct, frozen=True, gc=False):
     expects: tuple[Expect, ...] = ()
     collection_revisions: tuple[CollectionRevision, ...] = ()
     """Collections the decision read; the commit is refused if one has changed."""
+    record_revisions: tuple[RecordRevision, ...] = ()
+    """Single records the decision read; the commit is refused if one has changed."""
     changes: tuple[RecordChange, ...] = ()
     path_checks: tuple[PathFree, ...] = ()
     """Checked against the state before the commit."""
@@ -95,6 +101,13 @@ class Commit(Struct, frozen=True, gc=False):
     """Events to log after those of the writes, also in the run's log."""
     idempotency_key: IdempotencyKey | None = None
     """Marked with the resulting versions in the same transaction."""
+    key: KeyReference | None = None
+    """Key through which the author acts, for the audit."""
+
+    @property
+    def tenant(self) -> str:
+        """Tenant of the first write or else of the first record change."""
+        return self.writes[0].scope.tenant if self.writes else self.changes[0].tenant
 
 
 def audit_subjects(commit: Commit) -> Mapping[str, tuple[str, ...]]:
@@ -105,7 +118,7 @@ def audit_subjects(commit: Commit) -> Mapping[str, tuple[str, ...]]:
             continue
         subjects[change.tenant] = (*subjects.get(change.tenant, ()), f"{change.type}/{change.id}")
     if commit.audit_subjects:
-        tenant = commit.writes[0].scope.tenant
+        tenant = commit.tenant
         subjects[tenant] = (*subjects.get(tenant, ()), *commit.audit_subjects)
     return subjects
 
@@ -120,6 +133,13 @@ def event_drafts(commit: Commit) -> tuple[EventDraft, ...]:
     return (*changed, *commit.events) if changed else commit.events
 
 
+def only_deletes(commit: Commit) -> bool:
+    """Whether a commit deletes files and records and writes none."""
+    return all(write.entry is None for write in commit.writes) and all(
+        change.body is None for change in commit.changes
+    )
+
+
 class Applied(Struct, frozen=True, gc=False):
     heads: tuple[Head, ...]
     """Result of each write, in order."""
@@ -128,7 +148,7 @@ class Applied(Struct, frozen=True, gc=False):
 class ExpectationFailed(Struct, frozen=True, gc=False):
     """Not applied: an expectation did not hold."""
 
-    expected: Expect | CollectionRevision | RecordChange
+    expected: Expect | CollectionRevision | RecordRevision | RecordChange
     current: Head | None = None
     """For an Expect: the current head."""
     unique_key: str | None = None

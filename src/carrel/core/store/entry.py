@@ -33,6 +33,13 @@ class Head(Struct, frozen=True, gc=False):
     """Revision of the scope at which this version was written."""
     at: TimestampMs
     entry: Entry | None
+    version_offset: int = 0
+    """Versions of lower layers that a stack counts before this one; 0 in a stack of one layer."""
+
+    @property
+    def stack_version(self) -> int:
+        """Version as a stack shows it."""
+        return self.version + self.version_offset
 
 
 class Version(Struct, frozen=True, gc=False):

@@ -132,16 +132,32 @@ def deletion(record: Record) -> RecordChange:
     return RecordChange(record.tenant, record.type, record.id, None, record.revision)
 
 
+class KeyReference(Struct, frozen=True, gc=False):
+    """Id and name of an API key, as recorded when it was used."""
+
+    id: str
+    name: str
+
+
+NO_KEY: Final = KeyReference("", "")
+"""Stored where the author acted without a key, such as the server itself."""
+
+
 class AuditEntry(Struct, frozen=True):
     """One append-only audit entry: a commit that changed or named records."""
 
-    id: int
+    id: str
+    """Position in the log of all tenants; concealed before a tenant sees it."""
     tenant: str
     at: TimestampMs
     author: str
     reason: str
     subjects: tuple[str, ...]
     """Records that the commit changed or named, as `type/id`."""
+    key: KeyReference | None = None
+    """Key through which the author acted; None without one."""
+    author_name: str | None = None
+    """Current name of the person, or name of the key; not stored, and None once deleted."""
 
 
 class CollectionRevision(Struct, frozen=True, gc=False):
@@ -153,6 +169,19 @@ class CollectionRevision(Struct, frozen=True, gc=False):
     tenant: str
     type: RecordType
     revision: int
+
+
+class RecordRevision(Struct, frozen=True, gc=False):
+    """Revision at which one record was read; 0 if it did not exist."""
+
+    tenant: str
+    type: RecordType
+    id: str
+    revision: int
+
+
+def record_revision(record: Record) -> RecordRevision:
+    return RecordRevision(record.tenant, record.type, record.id, record.revision)
 
 
 def unique_key(tenant: str, record_type: RecordType, name: str, value: str) -> str:

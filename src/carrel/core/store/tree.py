@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct
 
-from carrel.core.identifiers import Path, Scope
+from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.store.entry import Entry, Head
 
 
@@ -16,6 +16,8 @@ class Tree(Struct, frozen=True, gc=False):
     """Increases with every commit to the scope: equal revisions mean equal trees."""
     heads: Mapping[Path, Head]
     """Requested heads: live entries, and tombstones only of paths requested by name."""
+    tombstones: Mapping[Path, int] = {}
+    """In a listing of an agent's tree: stack versions of deleted paths."""
 
     def entry(self, path: Path) -> Entry | None:
         head = self.heads.get(path)
@@ -25,3 +27,24 @@ class Tree(Struct, frozen=True, gc=False):
         """Latest version of a path, 0 if it never existed."""
         head = self.heads.get(path)
         return head.version if head else 0
+
+    def stack_version(self, path: Path) -> int:
+        """Latest version of a path as a stack counts it, 0 if it never existed."""
+        head = self.heads.get(path)
+        return head.stack_version if head else self.tombstones.get(path, 0)
+
+
+def build_tree(
+    scope: Scope, revision: int, heads: Iterable[Head], paths: Collection[Path] | None
+) -> Tree:
+    """Tree of heads that were requested by name, or listed if `paths` is None."""
+    if paths is not None:
+        return Tree(scope, revision, {head.path: head for head in heads})
+    live: dict[Path, Head] = {}
+    tombstones: dict[Path, int] = {}
+    for head in heads:
+        if head.entry is not None:
+            live[head.path] = head
+        elif scope.kind is ScopeKind.AGENT:
+            tombstones[head.path] = head.stack_version
+    return Tree(scope, revision, live, tombstones)

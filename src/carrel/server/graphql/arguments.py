@@ -12,7 +12,6 @@ from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Digest
 
 _CURSOR: Final = re.compile(r"[A-Za-z0-9._-]{0,128}")
-_NUMBER: Final = re.compile(r"[0-9]{1,18}")
 _DIGEST: Final = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 _CAPITAL_LETTER: Final = re.compile(r"([A-Z])")
 _SNAKE_CASE_LETTER: Final = re.compile(r"_([a-z0-9])")
@@ -29,13 +28,6 @@ def parse_cursor(text: str) -> str:
     if not _CURSOR.fullmatch(text):
         raise ValidationError("invalid cursor")
     return text
-
-
-def parse_number_cursor(text: str) -> int:
-    """Parse a numeric cursor; 0 if empty. Raises ValidationError."""
-    if text and not _NUMBER.fullmatch(text):
-        raise ValidationError("invalid cursor")
-    return int(text or 0)
 
 
 def parse_prefix(text: str) -> str:

@@ -18,11 +18,15 @@ from carrel.core.errors import (
     NotFound,
     PayloadTooLarge,
     Refusal,
+    TooManyAttempts,
+    TooManyCommands,
     Unauthenticated,
+    UnsupportedStreamMode,
     ValidationError,
     WorkspaceConflict,
     WorkspaceTooLarge,
 )
+from carrel.core.outages import failure_code_and_message
 from carrel.ports import CorruptContent
 
 LogFailure: TypeAlias = Callable[[BaseException], str]
@@ -37,12 +41,15 @@ INTERNAL: Final = "INTERNAL_SERVER_ERROR"
 
 CODES: Final[dict[type[Refusal], str]] = {
     ValidationError: BAD_USER_INPUT,
+    UnsupportedStreamMode: BAD_USER_INPUT,
     Unauthenticated: UNAUTHORIZED,
     Forbidden: FORBIDDEN,
     NotFound: NOT_FOUND,
     WorkspaceConflict: CONFLICT,
     Conflict: CONFLICT,
     Busy: CONFLICT,
+    TooManyAttempts: UNAUTHORIZED,
+    TooManyCommands: CONFLICT,
     IdempotencyKeyMismatch: CONFLICT,
     IdempotencyInFlight: CONFLICT,
     Expired: CONFLICT,
@@ -50,8 +57,6 @@ CODES: Final[dict[type[Refusal], str]] = {
     PayloadTooLarge: BAD_USER_INPUT,
     CapabilityNotProvided: BAD_USER_INPUT,
 }
-
-INTERNAL_ERROR_MESSAGE: Final = "internal error; the operator can look up its correlationId"
 
 
 class UnreadableFile(Exception):
@@ -92,14 +97,15 @@ class ErrorFormatter:
             extensions = {"code": CODES[type(cause)], "reason": cause.code}
             formatted["extensions"] = {**extensions, "details": dict(cause.details)}
         else:
-            formatted["message"] = (
-                str(cause) if isinstance(cause, UnreadableFile) else INTERNAL_ERROR_MESSAGE
-            )
-            formatted["extensions"] = {
-                "code": INTERNAL,
-                "correlationId": self._correlation_id(cause),
-            }
+            formatted |= self._format_failure(cause)
         return formatted
+
+    def _format_failure(self, cause: BaseException) -> dict[str, Any]:
+        reason, message = failure_code_and_message(cause)
+        extensions = {"code": INTERNAL, "correlationId": self._correlation_id(cause)}
+        if isinstance(cause, UnreadableFile):
+            return {"message": str(cause), "extensions": extensions}
+        return {"message": message, "extensions": extensions | {"reason": reason}}
 
     def _correlation_id(self, error: BaseException) -> str:
         failure = error.problem if isinstance(error, UnreadableFile) else error

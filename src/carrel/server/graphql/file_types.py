@@ -5,12 +5,12 @@ from __future__ import annotations
 from msgspec import Struct
 
 from carrel.actions.files import history
+from carrel.actions.overlay.stack_versions import StackVersion
 from carrel.actions.runs.diff import Difference
 from carrel.core.identifiers import ScopeKind, Stack, TimestampMs
 from carrel.core.overlay import compose
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.runs import Audience, Run, RunStatus
-from carrel.core.store.entry import Version
 from carrel.server.graphql.types import hex_digest
 
 
@@ -42,7 +42,7 @@ class FileType(Struct, frozen=True, eq=False):
             file_class=file.file_class,
             sha256=hex_digest(file.blob),
             update_available=file.available_update is not None,
-            version=file.head.version,
+            version=file.version,
             etag=file.etag,
             size=file.blob.size,
             content_type=file.entry.type,
@@ -58,6 +58,7 @@ class WriteResultType(Struct, frozen=True):
 
 class VersionType(Struct, frozen=True):
     version: int
+    layer: str
     author: str
     reason: str
     run_id: str | None
@@ -68,13 +69,14 @@ class VersionType(Struct, frozen=True):
     content_type: str | None
 
     @classmethod
-    def from_version(cls, version: Version) -> VersionType:
-        head, entry = version.head, version.head.entry
+    def from_version(cls, version: StackVersion) -> VersionType:
+        row, head, entry = version.row, version.row.head, version.row.head.entry
         return cls(
-            version=head.version,
-            author=version.author,
-            reason=version.reason,
-            run_id=version.run,
+            version=version.number,
+            layer=version.layer.kind,
+            author=row.author,
+            reason=row.reason,
+            run_id=row.run,
             at=head.at,
             deleted=entry is None,
             size=entry.blob.size if entry else None,
@@ -96,7 +98,7 @@ class LayerEntryType(Struct, frozen=True):
         return cls(
             kind=layer.scope.kind,
             name=layer.scope.name,
-            version=layer.head.version if layer.head else None,
+            version=layer.head.stack_version if layer.head else None,
             sha256=hex_digest(entry.blob) if entry else None,
             base_sha256=hex_digest(entry.base) if entry and entry.base else None,
         )
@@ -128,7 +130,7 @@ class RunType(Struct, frozen=True):
         return cls(
             run=run,
             id=run.id,
-            workflow_id=run.workflow,
+            workflow_id=run.workflow_id,
             status=run.status,
             scope=run.mode,
             by=run.author,
@@ -153,6 +155,6 @@ class RunChangeType(Struct, frozen=True):
         return cls(
             path=difference.path.text,
             change=difference.kind,
-            before_version=before.head.version if before else None,
-            after_version=after.head.version if after else None,
+            before_version=before.version if before else None,
+            after_version=after.version if after else None,
         )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
+from carrel.core.errors import WorkspaceTooLarge
 from carrel.server.http.endpoint import (
     IF_NONE_MATCH,
     Endpoint,
@@ -82,6 +83,7 @@ def _execute_endpoint(depth: int, cost: int) -> Endpoint:
         id="graphql",
         body=GraphqlRequestBody,
         responses={200: GraphqlResponseModel},
+        refusals=(WorkspaceTooLarge,),
         tag=_TAG,
         max_body=_MAX_BODY_BYTES,
     )

@@ -10,7 +10,7 @@ from ariadne import MutationType
 from carrel.actions.accounts import people
 from carrel.actions.agents import agents, templates
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import PolicyModel
+from carrel.actions.policy.policy_models import PolicyModel
 from carrel.core.access import Actor, CredentialKind, Permission
 from carrel.core.accounts import PersonRecord
 from carrel.core.errors import ValidationError
@@ -145,12 +145,15 @@ async def delete_template(_: Any, info: Info, id: str) -> bool:
 
 
 @mutation.field("putPolicy")
-async def put_policy(_: Any, info: Info, policy: ArgumentMap, reason: str) -> PolicyModel:
+async def put_policy(
+    _: Any, info: Info, policy: ArgumentMap, reason: str, confirm: bool
+) -> PolicyModel:
     context = info.context
     context.begin_mutation(Permission.TENANT_ADMIN)
     try:
         model = msgspec.convert(to_camel_case_keys(policy), PolicyModel)
     except msgspec.ValidationError as error:
         raise ValidationError(f"invalid policy: {error}") from None
-    stored = await policies.put(context.ports, context.actor, model, parse_reason(reason))
-    return stored
+    return await policies.put(
+        context.ports, context.actor, model, parse_reason(reason), confirm=confirm
+    )

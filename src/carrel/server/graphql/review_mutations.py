@@ -60,13 +60,26 @@ async def accept_for_all(
     latest_sha: str | None = None,
 ) -> BulkAcceptResultType:
     context = info.context
-    ports, actor = context.ports, context.actor
     context.begin_mutation(Permission.TENANT_ADMIN)
-    if tenant_id != actor.tenant:
+    if tenant_id != context.actor.tenant:
         raise NotFound("no such tenant")
-    path = Path(filename)
-    reviewed = parse_reviewed_digest(latest_sha)
-    outcomes = await pin_reviews.accept_for_all(ports, actor, template_id, path, reviewed)
+    return await _accept_for_all(info, template_id, filename, latest_sha)
+
+
+@mutation.field("acceptDefaultsUpdateBulk")
+async def accept_default_for_all(
+    _: Any, info: Info, filename: str, latest_sha: str | None = None
+) -> BulkAcceptResultType:
+    info.context.begin_mutation(Permission.TENANT_ADMIN)
+    return await _accept_for_all(info, None, filename, latest_sha)
+
+
+async def _accept_for_all(
+    info: Info, template: str | None, filename: str, latest_sha: str | None
+) -> BulkAcceptResultType:
+    path, reviewed = Path(filename), parse_reviewed_digest(latest_sha)
+    ports, actor = info.context.ports, info.context.actor
+    outcomes = await pin_reviews.accept_for_all(ports, actor, template, path, reviewed)
     results = [
         BulkAcceptOutcomeType(
             outcome.agent,

@@ -10,7 +10,7 @@ from ariadne import make_executable_schema
 from graphql import GraphQLSchema
 from msgspec import Struct
 
-from carrel.actions.policy import policies
+from carrel.actions.policy import policies, policy_models
 from carrel.server.graphql import (
     agents,
     file_mutations,
@@ -46,9 +46,9 @@ TYPE_CLASSES: Final[Mapping[str, type[Struct]]] = {
     "Template": graphql_types.NamedRecordType,
     "OfferedPin": graphql_types.PinOfferType,
     "Person": graphql_types.PersonType,
-    "Policy": policies.PolicyModel,
-    "Limits": policies.LimitsModel,
-    "ClassRule": policies.ClassRuleModel,
+    "Policy": policies.SavedPolicy,
+    "Limits": policy_models.LimitsModel,
+    "ClassRule": policy_models.ClassRuleModel,
     "PinStatusFile": graphql_types.PinStatusType,
     "AcceptTemplateUpdateBulkResultEntry": graphql_types.BulkAcceptOutcomeType,
     "AcceptTemplateUpdateBulkResult": graphql_types.BulkAcceptResultType,
@@ -61,6 +61,7 @@ TYPE_CLASSES: Final[Mapping[str, type[Struct]]] = {
     "FrozenFile": file_types.FileType,
     "RunChange": file_types.RunChangeType,
     "AuditEntry": graphql_types.AuditEntryType,
+    "AuditKey": graphql_types.AuditKeyType,
 }
 """Class of each GraphQL type; every page type uses PageType."""
 

@@ -9,9 +9,9 @@ from ariadne import ObjectType, QueryType
 from carrel.actions.accounts import audit as accounts_audit
 from carrel.actions.accounts import people, tenants
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import PolicyModel
+from carrel.actions.policy.policy_models import PolicyModel
 from carrel.core.access import Permission
-from carrel.server.graphql.arguments import parse_cursor, parse_number_cursor
+from carrel.server.graphql.arguments import parse_cursor
 from carrel.server.graphql.context import Info, ResolverContext
 from carrel.server.graphql.types import (
     AuditEntryType,
@@ -81,8 +81,7 @@ async def policy(_: Any, info: Info) -> PolicyModel:
 async def audit(_: Any, info: Info, first: int, after: str) -> PageType[AuditEntryType]:
     context = info.context
     context.require(Permission.TENANT_ADMIN)
-    before_id = parse_number_cursor(after)
     page = await accounts_audit.list_audit_entries(
-        context.ports, context.actor, before=before_id, limit=first
+        context.ports, context.actor, before=after, limit=first
     )
     return PageType([AuditEntryType.from_entry(entry) for entry in page.items], page.next)

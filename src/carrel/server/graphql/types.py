@@ -183,16 +183,27 @@ class BulkAcceptResultType(Struct, frozen=True):
     results: list[BulkAcceptOutcomeType]
 
 
+class AuditKeyType(Struct, frozen=True):
+    id: str
+    name: str
+
+
 class AuditEntryType(Struct, frozen=True):
-    id: int
+    id: str
     at: TimestampMs
     by: str
+    by_name: str | None
+    key: AuditKeyType | None
     why: str
     subjects: tuple[str, ...]
 
     @classmethod
     def from_entry(cls, entry: AuditEntry) -> AuditEntryType:
-        return cls(entry.id, entry.at, entry.author, entry.reason, entry.subjects)
+        key = None if entry.key is None else AuditKeyType(entry.key.id, entry.key.name)
+        return cls(
+            *(entry.id, entry.at, entry.author, entry.author_name),
+            *(key, entry.reason, entry.subjects),
+        )
 
 
 def hex_digest(blob: Blob) -> str:

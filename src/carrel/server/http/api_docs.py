@@ -67,10 +67,7 @@ def _with_etag(body: bytes) -> Response:
 
 def _docs_endpoint() -> Endpoint:
     page = resources.files(__package__).joinpath("docs.html").read_text("utf-8")
-    headers = {
-        "Content-Security-Policy": _content_security_policy(page),
-        "X-Content-Type-Options": "nosniff",
-    }
+    headers = {"Content-Security-Policy": _content_security_policy(page)}
     response = Response.content(page.encode(), "text/html; charset=utf-8", headers=headers)
 
     @endpoint(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -12,7 +13,8 @@ from typing import Any, Final, TypeAlias
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound, Refusal
 from carrel.core.version import VERSION
-from carrel.ports import CorruptContent, Ports, request_scope
+from carrel.ports import Ports, request_scope
+from carrel.ports.attempts import CLIENT_ADDRESS
 from carrel.server.http.api_docs import documentation_endpoints
 from carrel.server.http.cookies import SAFE_METHODS, SiteSettings
 from carrel.server.http.endpoint import Endpoint, Headers, Request
@@ -21,17 +23,15 @@ from carrel.server.http.metrics import Metrics
 from carrel.server.http.problems import (
     METHOD_NOT_ALLOWED,
     REQUEST_TIMEOUT,
-    corrupt_response,
-    internal_error_response,
+    failure_response,
     problem_response,
     refusal_response,
-    unavailable_response,
 )
 from carrel.server.http.read_timeouts import ReadTimeouts
 from carrel.server.http.request_context import CompiledEndpoint, RequestContext, basic_to_bearer
 from carrel.server.http.request_log import REQUEST_ID, RequestLog
 from carrel.server.http.request_parsing import BodyLimits, ClientDisconnected, ReadTimeout, Receive
-from carrel.server.http.response import EVENT_STREAM, HeaderPairs, Response
+from carrel.server.http.response import EVENT_STREAM, NO_SNIFFING, HeaderPairs, Response
 from carrel.server.http.response_cache import AppCaches
 from carrel.server.http.router import Router
 from carrel.server.http.sse import HEARTBEAT, Send, Streams
@@ -108,8 +108,6 @@ class HttpApp:
         self._streams = Streams(closing)
         self._read_timeouts = ReadTimeouts()
         self._unmatched_histogram = metrics.add_route("(unknown)", "*")
-        self._request_id_prefix = ports.clock.new_id("req")
-        self._request_count = 0
 
     def add(self, endpoint: Endpoint, limits: BodyLimits) -> None:
         histogram = self._metrics.add_route(endpoint.path, endpoint.method)
@@ -129,6 +127,7 @@ class HttpApp:
         ctx = RequestContext(scope, receive, send)
         ctx.request_id = self._request_id(ctx.headers.get(b"x-request-id"))
         REQUEST_ID.set(ctx.request_id)
+        CLIENT_ADDRESS.set(client[0] if (client := scope.get("client")) else "")
         match = self._routes.match(ctx.raw_path)
         if match is not None:
             ctx.route_entry, ctx.values = match
@@ -146,13 +145,13 @@ class HttpApp:
             self._record_request(ctx)
 
     def _request_id(self, header_value: bytes | None) -> str:
+        """Id from the header, or a random one: a counter would tell how busy others are."""
         if header_value is not None and _VALID_REQUEST_ID.fullmatch(header_value):
             return header_value.decode("ascii")
-        self._request_count += 1
-        return f"{self._request_id_prefix}-{self._request_count:x}"
+        return f"req_{secrets.token_hex(12)}"
 
     async def _respond(self, ctx: RequestContext) -> None:
-        token = request_scope.begin()
+        token = request_scope.begin(ctx.receive)
         try:
             response = await self._dispatch(ctx)
         except Exception as error:
@@ -190,15 +189,9 @@ class HttpApp:
                 return problem_response(
                     REQUEST_TIMEOUT, "timed out reading the request body", headers=close
                 )
-            case CorruptContent():
-                self._log.failure(ctx.request_id, error)
-                return corrupt_response(str(error), ctx.request_id)
-            case ConnectionError():
-                self._log.failure(ctx.request_id, error)
-                return unavailable_response(ctx.request_id)
             case _:
                 self._log.failure(ctx.request_id, error)
-                return internal_error_response(ctx.request_id)
+                return failure_response(error, ctx.request_id)
 
     async def _dispatch(self, ctx: RequestContext) -> Response:
         compiled = ctx.compiled
@@ -268,7 +261,7 @@ class HttpApp:
         """Send a streaming response. Its duration is measured until the first byte."""
         assert response.source is not None
         ctx.elapsed_seconds = ctx.measure_elapsed()
-        headers = [*response.headers, (b"x-request-id", ctx.request_id.encode("ascii"))]
+        headers = [*response.headers, *_common_headers(ctx)]
         await ctx.send({"type": "http.response.start", "status": ctx.status, "headers": headers})
         if ctx.method == "HEAD":
             await ctx.send({"type": "http.response.body", "body": b""})
@@ -325,8 +318,8 @@ class HttpApp:
         async def send(message: dict[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 ctx.status = message["status"]
-                request_id_header = (b"x-request-id", ctx.request_id.encode("ascii"))
-                message = {**message, "headers": [*message.get("headers", ()), request_id_header]}
+                headers = [*message.get("headers", ()), *_common_headers(ctx)]
+                message = {**message, "headers": headers}
             await ctx.send(message)
 
         root = scope.get("root_path", "") + mount.prefix.rstrip("/")
@@ -335,7 +328,7 @@ class HttpApp:
         except Exception as error:
             self._log.failure(ctx.request_id, error)
             if ctx.status == 0:
-                response = internal_error_response(ctx.request_id)
+                response = failure_response(error, ctx.request_id)
                 start = {"type": "http.response.start", "status": response.status}
                 await send({**start, "headers": response.headers})
                 await send({"type": "http.response.body", "body": response.body})
@@ -352,8 +345,13 @@ class HttpApp:
             await send({"type": "lifespan.startup.complete"})
 
 
+def _common_headers(ctx: RequestContext) -> HeaderPairs:
+    """Headers of every response."""
+    return [(b"x-request-id", ctx.request_id.encode("ascii")), NO_SNIFFING]
+
+
 def _response_headers(ctx: RequestContext, response: Response) -> HeaderPairs:
-    headers = [*response.headers, (b"x-request-id", ctx.request_id.encode("ascii"))]
+    headers = [*response.headers, *_common_headers(ctx)]
     if b"cookie" in ctx.headers and response.header(b"cache-control") is None:
         headers.append(
             _CACHE_PRIVATE

@@ -1,8 +1,9 @@
-"""Browser session cookies, and CSRF and origin checks for requests that use them."""
+"""Browser session cookies, CSRF checks, and trusted hosts and origins."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -18,6 +19,13 @@ _CSRF_HEADER_KEY: Final = CSRF_HEADER.lower().encode("ascii")
 _CSRF_HEADER_REQUIRED: Final = (
     f"a request by session cookie that changes data must send {CSRF_HEADER}: 1"
 )
+_UNKNOWN_HOST: Final = (
+    "the Host header does not name this server; its names are set by CARREL_PUBLIC_URL and"
+    " CARREL_ALLOWED_HOSTS"
+)
+_FOREIGN_ORIGIN: Final = (
+    "the Origin header names another site; trusted ones are set by CARREL_ALLOWED_ORIGINS"
+)
 _CROSS_ORIGIN: Final = "cross-origin request refused: the origin is not this server's"
 
 
@@ -27,6 +35,10 @@ class SiteSettings:
 
     url: str = ""
     """Public base URL set by the operator; if empty, the Host header is used."""
+    hosts: frozenset[str] = frozenset()
+    """Names of this server beside loopback names, addresses and the host of `url`; or `*`."""
+    origins: frozenset[str] = frozenset()
+    """Origins trusted beside loopback ones and this server's; or `*`."""
 
     def with_session_token(self, headers: Headers, method: str, https: bool) -> Headers:
         """Headers with the session cookie turned into a bearer token.
@@ -55,6 +67,29 @@ class SiteSettings:
         ):
             raise Forbidden(_CROSS_ORIGIN)
 
+    def require_trusted_source(self, headers: Headers, https: bool) -> None:
+        """Raise Forbidden for an unknown Host or a foreign Origin.
+
+        Protects endpoints without a cookie from web pages, also from those whose name was made to
+        resolve to this server (DNS rebinding). A browser cannot be made to send an address as Host.
+        """
+        host = _host_name(headers.get(b"host", b"").decode("latin-1"))
+        names = {*self.hosts, _host_name(_parse_origin(self.url)[1])} - {""}
+        if not (_is_address(host) or _is_loopback_name(host) or host in names or "*" in names):
+            raise Forbidden(_UNKNOWN_HOST)
+        origin = headers.get(b"origin", b"").decode("latin-1").lower()
+        if origin and not self._is_trusted_origin(origin, headers, https):
+            raise Forbidden(_FOREIGN_ORIGIN)
+
+    def _is_trusted_origin(self, origin: str, headers: Headers, https: bool) -> bool:
+        if "*" in self.origins or origin in self.origins:
+            return True
+        name = _host_name(_parse_origin(origin)[1])
+        is_loopback = _is_loopback_name(name) or (
+            _is_address(name) and ip_address(name).is_loopback
+        )
+        return is_loopback or self._is_same_origin(origin, headers, https)
+
     def _is_same_origin(self, origin: str, headers: Headers, https: bool) -> bool:
         """Whether `origin` is this server.
 
@@ -73,9 +108,11 @@ class SiteSettings:
 
     def absolute_url(self, path: str, request: Request) -> str:
         """Absolute URL of a path of this server."""
-        host = request.header(b"host") or ""
-        root = self.url.rstrip("/") or f"{'https' if request.https else 'http'}://{host}"
-        return root + path
+        return self.base_url(request.header(b"host") or "", request.https) + path
+
+    def base_url(self, host: str, https: bool) -> str:
+        """Base URL of this server, for a request with this Host header."""
+        return self.url.rstrip("/") or f"{'https' if https else 'http'}://{host}"
 
     def session_cookie(self, token: str, seconds: int, https: bool) -> str:
         """Set-Cookie value that stores a session token."""
@@ -105,6 +142,26 @@ def set_cookie_header(
     """Set-Cookie value of an HttpOnly cookie."""
     header = f"{name}={value}; HttpOnly; SameSite={same_site}; Path={path}; Max-Age={seconds}"
     return header + "; Secure" if secure else header
+
+
+def _host_name(authority: str) -> str:
+    """Name or address without port and brackets, in lower case; empty if invalid."""
+    try:
+        return (urlsplit(f"//{authority}").hostname or "").removesuffix(".")
+    except ValueError:
+        return ""
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_loopback_name(name: str) -> bool:
+    return name == "localhost" or name.endswith(".localhost")
 
 
 def _parse_origin(url: str) -> tuple[str, str]:

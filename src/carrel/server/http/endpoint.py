@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypedDict, Unp
 import msgspec
 
 from carrel.core.access import Actor, Permission
-from carrel.core.errors import Refusal, Unauthenticated
+from carrel.core.errors import PayloadTooLarge, Refusal, Unauthenticated, WorkspaceTooLarge
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.ports import Ports
 from carrel.server.http.error_dialect import ErrorDialect
@@ -188,6 +188,11 @@ class Endpoint:
     @property
     def name(self) -> str:
         return f"{self.method} {self.path}"
+
+    @property
+    def body_too_large(self) -> type[Refusal]:
+        """Refusal of a body above the limit; that of a file where the body carries files."""
+        return WorkspaceTooLarge if WorkspaceTooLarge in self.refusals else PayloadTooLarge
 
 
 class EndpointOptions(TypedDict, total=False):

@@ -57,6 +57,10 @@ def _operation(
 
     async def rebuild_response(versions: tuple[int, ...]) -> Response:
         assert rebuild is not None
+        # The commit met the condition; now its own result would fail it.
+        request.headers = {
+            name: value for name, value in request.headers.items() if name not in _CONDITION_HEADERS
+        }
         return _as_replay(await rebuild(request, versions))
 
     operation = (endpoint.id, *request.params.values())

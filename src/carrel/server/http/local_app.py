@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from carrel.core.access import Actor
-from carrel.core.errors import NotFound, PayloadTooLarge, Refusal
+from carrel.core.errors import NotFound, Refusal
 from carrel.core.lru_cache import LruCache
+from carrel.core.outages import StorageFull
 from carrel.ports import CorruptContent, Ports, request_scope
 from carrel.server.http.endpoint import Endpoint, Headers, Request
 from carrel.server.http.idempotency import IDEMPOTENCY_HEADER, respond_once
 from carrel.server.http.metrics import RouteHistogram
-from carrel.server.http.problems import corrupt_response, refusal_response
+from carrel.server.http.problems import failure_response, refusal_response
 from carrel.server.http.read_timeouts import ReadTimeouts
 from carrel.server.http.request_context import CompiledEndpoint
-from carrel.server.http.request_parsing import BodyLimits
+from carrel.server.http.request_parsing import BodyLimits, body_too_large
 from carrel.server.http.response import Response
 from carrel.server.http.response_cache import AppCaches
 from carrel.server.http.router import Router
@@ -65,8 +66,8 @@ class LocalApp:
                 response = await compiled.run(request)
         except Refusal as refusal:
             response = refusal_response(refusal)
-        except CorruptContent as error:
-            response = corrupt_response(str(error), self._ports.clock.new_id("req"))
+        except (CorruptContent, ConnectionError, StorageFull) as error:
+            response = failure_response(error, self._ports.clock.new_id("req"))
         finally:
             request_scope.end(token)
         dialect = compiled.error_dialect if compiled else None
@@ -85,9 +86,8 @@ class LocalApp:
 
 
 def _read_body(compiled: CompiledEndpoint, request: Request[Any, Any], body: bytes) -> None:
-    """Raises PayloadTooLarge and ValidationError."""
+    """Raises PayloadTooLarge or WorkspaceTooLarge, and ValidationError."""
     if len(body) > compiled.max_body_bytes:
-        message = f"request body exceeds {compiled.max_body_bytes} bytes"
-        raise PayloadTooLarge(message, maxBytes=compiled.max_body_bytes)
+        raise body_too_large(compiled.max_body_bytes, compiled.endpoint.body_too_large)
     request.raw_body = body
     request.body = body if compiled.body is None else compiled.body.read(body, request.headers)

@@ -15,8 +15,8 @@ from carrel.core.errors import (
     IdempotencyInFlight,
     IdempotencyKeyMismatch,
     NotFound,
-    PayloadTooLarge,
     Refusal,
+    TooManyAttempts,
     Unauthenticated,
     ValidationError,
 )
@@ -272,10 +272,10 @@ def _implied_refusals(endpoint: Endpoint) -> Iterator[type[Refusal]]:
     if parameters or endpoint.query or endpoint.body or not endpoint.allow_unknown_query:
         yield ValidationError
     if not endpoint.public:
-        yield from (Unauthenticated, Forbidden)
+        yield from (Unauthenticated, Forbidden, TooManyAttempts)
     if parameters:
         yield NotFound
     if endpoint.body is not None:
-        yield PayloadTooLarge
+        yield endpoint.body_too_large
     if endpoint.idempotent:
         yield from (ValidationError, IdempotencyKeyMismatch, IdempotencyInFlight)

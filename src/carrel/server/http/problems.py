@@ -18,15 +18,21 @@ from carrel.core.errors import (
     NotFound,
     PayloadTooLarge,
     Refusal,
+    TooManyAttempts,
+    TooManyCommands,
     Unauthenticated,
+    UnsupportedStreamMode,
     ValidationError,
     WorkspaceConflict,
     WorkspaceTooLarge,
 )
+from carrel.core.outages import failed_component, failure_code_and_message
+from carrel.ports import CorruptContent
 from carrel.server.http.response import JSON_TYPE, HeaderPairs, Response, encode
 
 REFUSAL_STATUS: Final[dict[type[Refusal], int]] = {
     ValidationError: 400,
+    UnsupportedStreamMode: 400,
     Unauthenticated: 401,
     Forbidden: 403,
     NotFound: 404,
@@ -38,6 +44,8 @@ REFUSAL_STATUS: Final[dict[type[Refusal], int]] = {
     Expired: 410,
     WorkspaceTooLarge: 413,
     PayloadTooLarge: 413,
+    TooManyAttempts: 429,
+    TooManyCommands: 429,
     CapabilityNotProvided: 501,
 }
 
@@ -45,6 +53,7 @@ REFUSAL_HEADERS: Final[dict[type[Refusal], HeaderPairs]] = {
     Unauthenticated: [(b"www-authenticate", b"Bearer")],
     Busy: [(b"retry-after", b"1")],
     IdempotencyInFlight: [(b"retry-after", b"1")],
+    TooManyCommands: [(b"retry-after", b"10")],
 }
 
 REQUEST_TIMEOUT: Final = (408, "request_timeout")
@@ -53,6 +62,10 @@ METHOD_NOT_ALLOWED: Final = (405, "method_not_allowed")
 INTERNAL_ERROR: Final = (500, "internal_error")
 CORRUPT: Final = (500, "corrupt")
 UNAVAILABLE: Final = (503, "unavailable")
+STORAGE_FULL: Final = (507, "storage_full")
+FAILURE_STATUS: Final = {
+    code: status for status, code in (INTERNAL_ERROR, UNAVAILABLE, STORAGE_FULL)
+}
 
 
 class Problem(
@@ -81,24 +94,19 @@ def refusal_response(refusal: Refusal) -> Response:
     """Response for a refusal; its message and details may be shown to the caller."""
     refusal_type = type(refusal)
     headers = REFUSAL_HEADERS.get(refusal_type)
+    if (seconds := refusal.details.get("retryAfterSeconds")) is not None:
+        headers = [(b"retry-after", b"%d" % seconds)]
     return problem_response(
         (REFUSAL_STATUS[refusal_type], refusal.code), str(refusal), refusal.details, headers
     )
 
 
-def internal_error_response(correlation_id: str) -> Response:
-    """Response for an unexpected exception: only a correlation id, no details."""
-    message = "internal error; the operator can look up its correlationId"
-    return problem_response(INTERNAL_ERROR, message, {"correlationId": correlation_id})
-
-
-def unavailable_response(correlation_id: str) -> Response:
-    """Response while a dependency (store, bucket, provider) is unreachable."""
-    message = "a dependency is unreachable; try again later"
-    headers = [(b"retry-after", b"10")]
-    return problem_response(UNAVAILABLE, message, {"correlationId": correlation_id}, headers)
-
-
-def corrupt_response(message: str, correlation_id: str) -> Response:
-    """Response when stored content fails its digest check; names the content only."""
-    return problem_response(CORRUPT, message, {"correlationId": correlation_id})
+def failure_response(error: Exception, correlation_id: str) -> Response:
+    """Response for an outage, damaged content or a bug; the caller can quote the id."""
+    details = {"correlationId": correlation_id, **failed_component(error)}
+    if isinstance(error, CorruptContent):
+        return problem_response(CORRUPT, str(error), details)
+    code, message = failure_code_and_message(error)
+    status = FAILURE_STATUS[code]
+    headers = [] if status == INTERNAL_ERROR[0] else [(b"retry-after", b"10")]
+    return problem_response((status, code), message, details, headers)

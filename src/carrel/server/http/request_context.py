@@ -73,11 +73,17 @@ class CompiledEndpoint:
     async def read_body(self, request: Request[Any, Any], ctx: RequestContext) -> None:
         """Read and decode the body.
 
-        Raises ValidationError, PayloadTooLarge, ReadTimeout or ClientDisconnected.
+        Raises ValidationError, PayloadTooLarge or WorkspaceTooLarge, ReadTimeout or
+        ClientDisconnected.
         """
         headers = ctx.headers
         request.raw_body = await read_body(
-            ctx.receive, headers, self.max_body_bytes, self.limits, self.read_timeouts
+            ctx.receive,
+            headers,
+            self.max_body_bytes,
+            self.limits,
+            self.read_timeouts,
+            self.endpoint.body_too_large,
         )
         request.body = (
             request.raw_body if self.body is None else self.body.read(request.raw_body, headers)

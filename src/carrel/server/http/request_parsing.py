@@ -14,7 +14,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 from msgspec import inspect
 
-from carrel.core.errors import PayloadTooLarge, ValidationError
+from carrel.core.errors import PayloadTooLarge, Refusal, ValidationError
 from carrel.core.lru_cache import LruCache
 from carrel.server.http.endpoint import Headers
 from carrel.server.http.read_timeouts import ReadTimeouts
@@ -63,11 +63,12 @@ async def read_body(
     max_bytes: int,
     limits: BodyLimits,
     read_timeouts: ReadTimeouts,
+    too_large: type[Refusal] = PayloadTooLarge,
 ) -> bytes:
-    """Read the body. Raises PayloadTooLarge, ReadTimeout or ClientDisconnected."""
+    """Read the body. Raises `too_large`, ReadTimeout or ClientDisconnected."""
     declared = headers.get(b"content-length", b"")
     if declared.isdigit() and (len(declared) > 15 or int(declared) > max_bytes):
-        raise _payload_too_large(max_bytes)
+        raise body_too_large(max_bytes, too_large)
     deadline = asyncio.get_running_loop().time() + limits.timeout_seconds
     buffer = bytearray()
     while True:
@@ -79,15 +80,15 @@ async def read_body(
             raise ClientDisconnected
         body = message.get("body", b"")
         if len(buffer) + len(body) > max_bytes:
-            raise _payload_too_large(max_bytes)
+            raise body_too_large(max_bytes, too_large)
         if not message.get("more_body", False):
             return bytes(buffer + body) if buffer else body
         buffer += body
         deadline += len(body) / limits.min_bytes_per_second
 
 
-def _payload_too_large(max_bytes: int) -> PayloadTooLarge:
-    return PayloadTooLarge(f"request body exceeds {max_bytes} bytes", maxBytes=max_bytes)
+def body_too_large(max_bytes: int, refusal: type[Refusal]) -> Refusal:
+    return refusal(f"request body exceeds {max_bytes} bytes", maxBytes=max_bytes)
 
 
 class BodyReader:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
 
 HeaderPairs = list[tuple[bytes, bytes]]
 
+NO_SNIFFING: Final = (b"x-content-type-options", b"nosniff")
 JSON_TYPE: Final = (b"content-type", b"application/json")
 EVENT_STREAM: Final = "text/event-stream"
 
@@ -71,6 +73,14 @@ class Response:
 
     def header(self, name: bytes) -> bytes | None:
         return next((value for header_name, value in self.headers if header_name == name), None)
+
+    def to_last_bytes(self) -> bytes:
+        """The response on the wire, as the last one of its connection."""
+        status = f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}".encode()
+        length = (b"content-length", b"%d" % len(self.body))
+        headers = [*self.headers, length, NO_SNIFFING, (b"connection", b"close")]
+        lines = [status, *(b"%b: %b" % pair for pair in headers)]
+        return b"\r\n".join([*lines, b"", self.body])
 
 
 def encode_headers(headers: Mapping[str, str]) -> HeaderPairs:

@@ -3,11 +3,13 @@
 If the client can show a form and its user may answer approvals, the user is asked; the answer
 counts like one given elsewhere. Agents and services are not asked, since an agent would approve its
 own call; they receive the id of the pending approval.
+
+The form shows the whole call. A call that is too long for a form is shown by its digest and a link,
+and is approved only where the link leads.
 """
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 import mcp_types as types
@@ -15,17 +17,23 @@ from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from carrel.actions.approvals import approvals
-from carrel.core.approvals import Approval, ApprovalStatus, call_fingerprint
+from carrel.core.approvals import Approval, ApprovalStatus, call_fingerprint, format_arguments
 from carrel.core.errors import NotFound, ValidationError
 from carrel.server.mcp.request_context import McpRequest
-from carrel.tools.calls import reply_from_approval
+from carrel.tools.approval_reply import reply_from_approval
 from carrel.tools.tool import ToolContext, ToolReply
 
 APPROVED_CALL_TIMEOUT: Final = 300.0
 """Seconds an approved call may take."""
+MAX_FORM_CHARS: Final = 8000
+"""Maximum characters of a call in a form."""
 _REQUEST_KEY: Final = "approval"
-_MAX_ARGUMENT_CHARS: Final = 2000
-"""Maximum characters of the arguments in the form; the approval has all."""
+_REASON: Final[dict[str, Any]] = {
+    "type": "string",
+    "title": "Reason",
+    "description": "Shown to the agent.",
+    "maxLength": approvals.MAX_REASON_LENGTH,
+}
 _FORM: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
@@ -35,14 +43,21 @@ _FORM: Final[dict[str, Any]] = {
             "description": "If approved, the call runs once, as shown.",
             "default": False,
         },
-        "reason": {
-            "type": "string",
-            "title": "Reason",
-            "description": "Shown to the agent.",
-            "maxLength": approvals.MAX_REASON_LENGTH,
-        },
+        "reason": _REASON,
     },
     "required": ["approved"],
+}
+_DENIAL_FORM: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "denied": {
+            "type": "boolean",
+            "title": "Deny this call?",
+            "description": "Otherwise the call keeps waiting for an answer at the link.",
+            "default": False,
+        },
+        "reason": _REASON,
+    },
 }
 
 
@@ -58,14 +73,15 @@ async def ask_client(
     ):
         return None
     form = types.ElicitRequestFormParams(
-        message=_message(context, approval), requested_schema=_FORM
+        message=_message(request, context, approval),
+        requested_schema=_DENIAL_FORM if _is_too_long(approval) else _FORM,
     )
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
         input_requests: dict[str, Any] = {_REQUEST_KEY: types.ElicitRequest(params=form)}
         return types.InputRequiredResult(input_requests=input_requests, request_state=approval.id)
     if not ctx.session.can_send_request:
         return None
-    result = await ctx.session.elicit_form(form.message, _FORM, ctx.request_id)
+    result = await ctx.session.elicit_form(form.message, form.requested_schema, ctx.request_id)
     return await _apply_answer(request, approval, result)
 
 
@@ -74,7 +90,8 @@ async def handle_elicitation_result(
 ) -> ToolReply:
     """Apply the form that was sent with a repeated call.
 
-    Raises Forbidden, and NotFound if the approval is not of this call and caller.
+    Raises Forbidden, NotFound if the approval is not of this call and caller, and ValidationError
+    if the form approves a call that it did not show.
     """
     id = params.request_state or ""
     approval = await approvals.get(request.ports, request.actor, id)
@@ -103,10 +120,16 @@ async def _apply_answer(
     request: McpRequest, approval: Approval, result: types.ElicitResult
 ) -> ToolReply:
     """Submitting or declining the form is a decision; closing it is none."""
-    if result.action == "cancel":
-        return reply_from_approval(approval)
     content = result.content or {}
     approved = result.action == "accept" and content.get("approved") is True
+    if _is_too_long(approval):
+        if approved:
+            link = _where_to_answer(request, approval)
+            raise ValidationError(f"the form did not show the whole call; approve it at {link}")
+        if result.action == "accept" and content.get("denied") is not True:
+            return reply_from_approval(approval)
+    if result.action == "cancel":
+        return reply_from_approval(approval)
     reason = content.get("reason", "")
     if not isinstance(reason, str):
         raise ValidationError("reason must be a string")
@@ -118,11 +141,23 @@ async def _apply_answer(
     )
 
 
-def _message(context: ToolContext, approval: Approval) -> str:
-    arguments = json.dumps(approval.redacted_arguments, ensure_ascii=False, indent=1)
-    excerpt = (
-        arguments
-        if len(arguments) <= _MAX_ARGUMENT_CHARS
-        else f"{arguments[:_MAX_ARGUMENT_CHARS]}… (cut)"
+def _is_too_long(approval: Approval) -> bool:
+    return len(format_arguments(approval.redacted_arguments)) > MAX_FORM_CHARS
+
+
+def _message(request: McpRequest, context: ToolContext, approval: Approval) -> str:
+    heading = f"{context.slug} wants to call {approval.tool}"
+    text = format_arguments(approval.redacted_arguments)
+    if not _is_too_long(approval):
+        return f"{heading}:\n{text}"
+    return (
+        f"{heading} with {len(text):,} characters of arguments, which this form does not show"
+        f" (SHA-256 {approval.digest}). Read the whole call and answer it at"
+        f" {_where_to_answer(request, approval)}"
     )
-    return f"{context.slug} wants to call {approval.tool}:\n{excerpt}"
+
+
+def _where_to_answer(request: McpRequest, approval: Approval) -> str:
+    if request.public_url:
+        return f"{request.public_url}/approvals/{approval.id}"
+    return f"a terminal: carrel approvals show {approval.id}"

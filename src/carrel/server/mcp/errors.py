@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import wraps
-from typing import Final, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
 from carrel.core.errors import Refusal
+from carrel.core.outages import failure_code_and_message
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 LogFailure = Callable[[BaseException], str]
 """Logs an unexpected exception and returns its correlation id."""
-
-_INTERNAL_ERROR_MESSAGE: Final = "internal error; the operator can look up its correlationId"
 
 
 def refusal_error(refusal: Refusal) -> MCPError:
@@ -41,8 +40,9 @@ def log_failures(
             except Refusal as refusal:
                 raise refusal_error(refusal) from None
             except Exception as failure:
-                data = {"correlationId": log_failure(failure)}
-                raise MCPError(types.INTERNAL_ERROR, _INTERNAL_ERROR_MESSAGE, data) from None
+                code, message = failure_code_and_message(failure)
+                data = {"error": code, "correlationId": log_failure(failure)}
+                raise MCPError(types.INTERNAL_ERROR, message, data) from None
 
         return wrapped
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from carrel.actions.overlay import stacks
 from carrel.core.access import Actor, Permission
-from carrel.core.errors import Forbidden, NotFound, Refusal, ValidationError
+from carrel.core.errors import Forbidden, NotFound, Refusal, ValidationError, WorkspaceTooLarge
 from carrel.ports import Ports, request_scope
 from carrel.server.http.app import Mount
 from carrel.server.http.cookies import SiteSettings
@@ -73,7 +73,7 @@ class McpApp:
         self._transport: asyncio.Future[_McpTransport] | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        token = request_scope.begin()
+        token = request_scope.begin(receive)
         try:
             await self._respond(scope, receive, send)
         finally:
@@ -104,13 +104,14 @@ class McpApp:
 
     async def _admit(
         self, scope: Any, receive: Any
-    ) -> tuple[tuple[Actor, str, Mapping[str, str]], bytes]:
-        """Authenticate, resolve the agent and read the body.
+    ) -> tuple[tuple[Actor, str, Mapping[str, str], str], bytes]:
+        """Check the source, authenticate, resolve the agent and read the body.
 
         Raises a Refusal, ClientDisconnected or ReadTimeout.
         """
         headers = merge_headers(scope["headers"])
         https = scope.get("scheme") == "https"
+        self._site.require_trusted_source(headers, https)
         credential_headers = self._site.with_session_token(headers, scope["method"], https)
         actor = await self._authenticate(credential_headers)
         agent = await _load_agent_id(self._ports, actor, scope)
@@ -122,8 +123,11 @@ class McpApp:
                     METHOD_NOT_ALLOWED, "method not allowed; allowed: POST", headers=allow
                 )
             )
-        body = await read_body(receive, headers, _LIMITS.max_bytes, _LIMITS, self._read_timeouts)
-        return (actor, agent, parameters), body
+        body = await read_body(
+            receive, headers, _LIMITS.max_bytes, _LIMITS, self._read_timeouts, WorkspaceTooLarge
+        )
+        host = headers.get(b"host", b"").decode("latin-1")
+        return (actor, agent, parameters, self._site.base_url(host, https)), body
 
     async def _get_transport(self) -> _McpTransport:
         if self._transport is None:
@@ -220,9 +224,10 @@ class _McpTransport:
         self._task: asyncio.Task[None] | None = None
 
     async def create_request(
-        self, ports: Ports, actor: Actor, agent: str, parameters: Mapping[str, str]
+        self, ports: Ports, actor: Actor, agent: str, parameters: Mapping[str, str], url: str
     ) -> McpRequest:
-        request = self._request_class(ports, actor, agent, self._call_scope_class(**parameters))
+        call_scope = self._call_scope_class(**parameters)
+        request = self._request_class(ports, actor, agent, call_scope, url)
         await request.tool_context(None)
         return request
 
@@ -279,6 +284,7 @@ def _replay_body(body: bytes, receive: Any) -> Callable[[], Awaitable[Any]]:
 
     Only listen requests then see a disconnect. Other calls are not cancelled by a disconnect: as
     over REST, a started call completes, so that its changes are saved and a retry gets its result.
+    Only a command that still waits for a slot does not start.
     """
     replayed = False
 

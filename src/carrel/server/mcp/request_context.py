@@ -72,6 +72,8 @@ class McpRequest:
     agent: str
     """Id or slug."""
     call_scope: CallScope = CallScope()
+    public_url: str = ""
+    """Base URL of the console, for links; empty if there is none."""
 
     async def tool_context(self, meta: Mapping[str, Any] | None) -> ToolContext:
         """Context for tool calls. Raises NotFound and ValidationError."""

@@ -12,6 +12,7 @@ from mcp.shared.exceptions import MCPError
 from carrel.core.errors import NotFound, Refusal, ValidationError
 from carrel.server.mcp import elicitation
 from carrel.server.mcp.request_context import CALL, McpRequest
+from carrel.tools.approval_reply import approval_summary
 from carrel.tools.calls import run_call, tools_with_schemas
 from carrel.tools.schema_formats import SchemaFormat, describe_tool
 from carrel.tools.tool import ToolReply
@@ -75,9 +76,7 @@ def reply_to_result(reply: ToolReply) -> types.CallToolResult:
 def _structured_content(reply: ToolReply) -> dict[str, Any] | None:
     """Structured content as object, as MCP requires; a list becomes `items`."""
     if reply.approval is not None:
-        approval = reply.approval
-        summary = {"id": approval.id, "status": str(approval.status), "tool": approval.tool}
-        return {"approval": summary}
+        return {"approval": approval_summary(reply.approval)}
     match reply.structured:
         case dict() as value:
             return value

@@ -39,6 +39,7 @@ class SearchHitModel(ResponseModel, frozen=True):
     scope: Literal["agent", "template", "defaults", "workspace"]
     snippet: str
     at: Rfc3339
+    offset: Annotated[int, Meta(ge=0, description="Characters of the text before the match.")]
     path: str | UnsetType = UNSET
     agent_id: str | UnsetType = UNSET
     template_id: str | UnsetType = UNSET
@@ -72,6 +73,7 @@ def _hit_to_model(hit: SearchHit) -> SearchHitModel:
         session_id=hit.session or UNSET,
         memory_id=hit.memory or UNSET,
         entry=hit.entry or UNSET,
+        offset=hit.offset,
     )
 
 
@@ -84,9 +86,10 @@ def _hit_to_model(hit: SearchHit) -> SearchHitModel:
     tag="Search",
 )
 async def search(request: Request[None, SearchQuery]) -> Response:
-    """Search files, memories and sessions for all words, best match first.
+    """Search files, memories and sessions by words, best match first.
 
-    Ignores case and accents. An agent's key searches only its own content; shared sessions are
+    Rare words count more, and function words only in a query without others. Ignores case and
+    accents. An agent's key searches only its own content; shared sessions are
     never searched.
     """
     query = request.query

@@ -45,7 +45,6 @@ _NOT_BUILT: Final = (
 )
 
 HEADERS: Final[Mapping[str, str]] = {
-    "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",

@@ -69,6 +69,15 @@ async def _check(context: ToolContext, args: BashArguments) -> WorkspaceCall:
 
 async def _run(context: ToolContext, args: BashArguments) -> object:
     workspace_call = await _check(context, args)
+    slots, tenant = context.ports.command_slots, context.agent.tenant
+    key = _instance_key(workspace_call)
+    async with slots.hold(tenant, instance_key=key, can_refuse=not context.is_approved) as waited:
+        if waited:
+            workspace_call = await _check(context, args)
+        return await _run_now(workspace_call, args)
+
+
+async def _run_now(workspace_call: WorkspaceCall, args: BashArguments) -> str:
     try:
         if args.background:
             return await _run_in_background(workspace_call, args.command.strip())
@@ -82,7 +91,7 @@ async def _run(context: ToolContext, args: BashArguments) -> object:
 async def _run_without_files(workspace_call: WorkspaceCall, command: str) -> str:
     """Run in an empty directory whose files are discarded."""
     ports, spec = workspace_call.context.ports, _command_spec(workspace_call, command)
-    async with _provider(workspace_call).run(spec, ports.blobs.get) as result:
+    async with _provider(workspace_call).run(spec, ports.blobs) as result:
         return _report(result, spec.limits, result.notes)
 
 
@@ -114,7 +123,7 @@ async def _run_in_workspace(workspace_call: WorkspaceCall, command: str) -> str:
     inputs = await write_back.load_inputs(workspace_files)
     spec = _command_spec(workspace_call, command, inputs)
     call_id = workspace_files.call or spec.id
-    async with _provider(workspace_call).run(spec, ports.blobs.get) as result:
+    async with _provider(workspace_call).run(spec, ports.blobs) as result:
         partial = was_interrupted(result.exit_code, timed_out=result.timed_out)
         reason = f"bash{' (partial)' if partial else ''} {call_id}: {command}"
         try:

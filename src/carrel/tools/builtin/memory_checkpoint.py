@@ -30,5 +30,6 @@ TOOL: Final = Tool(
     MemoryCheckpointArguments,
     _run,
     private_only=True,
+    requires_git=True,
     writes=True,
 )

@@ -47,4 +47,5 @@ TOOL: Final = Tool(
     MemoryHistoryArguments,
     _run,
     private_only=True,
+    requires_git=True,
 )

@@ -7,10 +7,9 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.actions.sandbox import workspace_files
-from carrel.core.files.file_kinds import content_type, is_binary
+from carrel.core.files.file_kinds import content_type
 from carrel.core.sandbox.file_tools import (
     DEFAULT_LINE_COUNT,
-    number_lines,
     parse_file_path,
     truncate_output,
 )
@@ -41,13 +40,13 @@ async def _check(context: ToolContext, args: ReadArguments) -> WorkspaceCall:
 async def _run(context: ToolContext, args: ReadArguments) -> object:
     workspace_call = await _check(context, args)
     path = parse_file_path(args.file_path)
-    _, entry, content = await workspace_files.read_file(workspace_call.files, path)
-    if is_binary(content):
-        return f"{path} is a binary file ({content_type(entry.type)}, {len(content)} bytes)"
-    return truncate_output(
-        number_lines(content, args.offset, args.limit, workspace_call.output_limit_bytes),
-        workspace_call.output_limit_bytes,
+    max_bytes = workspace_call.output_limit_bytes
+    lines = await workspace_files.read_lines(
+        workspace_call.files, path, args.offset, args.limit, max_bytes
     )
+    if isinstance(lines, bytes):
+        return truncate_output(lines, max_bytes)
+    return f"{path} is a binary file ({content_type(lines.type)}, {lines.blob.size} bytes)"
 
 
 TOOL: Final = Tool(

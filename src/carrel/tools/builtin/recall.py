@@ -12,7 +12,9 @@ from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 
 class RecallArguments(ToolArguments, frozen=True):
-    query: Annotated[str, Meta(min_length=1, max_length=500, description="Words to search for.")]
+    query: Annotated[
+        str, Meta(min_length=1, max_length=500, description="Question or words to search for.")
+    ]
     limit: Annotated[int, Meta(ge=1, le=50, description="Maximum number of results.")] = 5
 
 
@@ -40,7 +42,7 @@ async def _run(context: ToolContext, args: RecallArguments) -> object:
 
 TOOL: Final = Tool(
     "recall",
-    "Searches your memories by words or word prefixes, best match first.",
+    "Searches your memories by a question or by words, best match first; rare words count most.",
     RecallArguments,
     _run,
     private_only=True,

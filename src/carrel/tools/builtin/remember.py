@@ -19,10 +19,15 @@ class RememberArguments(ToolArguments, frozen=True):
         tuple[Annotated[str, Meta(max_length=64)], ...],
         Meta(max_length=16, description="Keywords."),
     ] = ()
+    supersedes: Annotated[
+        str, Meta(max_length=128, description="Id of the memory that this one replaces.")
+    ] = ""
 
 
 async def _run(context: ToolContext, args: RememberArguments) -> object:
-    new_memory = NewMemory(args.content, args.tags, mode=context.audience)
+    new_memory = NewMemory(
+        args.content, args.tags, mode=context.audience, supersedes=args.supersedes or None
+    )
     result = await memories.remember(context.ports, context.actor, context.agent.id, new_memory)
     response = {"ok": True, "id": result.memory.id, "created": result.created}
     return {**response, "content": result.memory.content}

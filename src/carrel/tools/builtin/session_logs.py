@@ -39,6 +39,10 @@ class SessionLogsArguments(ToolArguments, frozen=True):
         200
     )
     after: Annotated[int, Meta(ge=0, lt=2**53, description="Continue after this entry number.")] = 0
+    offset: Annotated[
+        int,
+        Meta(ge=0, lt=2**53, description="Characters to skip in the first entry that is read."),
+    ] = 0
 
 
 async def _list(context: ToolContext, args: SessionLogsArguments) -> Mapping[str, Any]:
@@ -81,7 +85,10 @@ async def _read(context: ToolContext, args: SessionLogsArguments) -> Mapping[str
         "total_entries": session.entry_count,
         "returned": len(transcript),
         "truncated": last_sequence < session.entry_count,
-        "entries": [_entry_to_json(entry, args.max_chars) for entry in transcript],
+        "entries": [
+            _entry_to_json(entry, args.max_chars, args.offset if entry is transcript[0] else 0)
+            for entry in transcript
+        ],
     }
 
 
@@ -89,14 +96,20 @@ async def _search(context: ToolContext, args: SessionLogsArguments) -> Mapping[s
     if not args.query.strip():
         raise ValidationError("search requires a query")
     ports, actor, agent = context.ports, context.actor, context.agent.id
-    matches = await sessions.search(ports, actor, agent, args.query, limit=args.limit)
+    matches = await sessions.search(
+        ports, actor, agent, args.query, limit=args.limit, max_chars=args.max_chars
+    )
     hits = [
         {
             "session_id": hit.session,
+            "number": hit.entry.sequence,
+            "offset": hit.passage.offset,
+            "length": len(hit.entry.content),
             "timestamp": format_timestamp(hit.entry.at),
             "role": hit.entry.role,
             "source_plugin": hit.entry.plugin,
-            "preview": truncate(hit.entry.content, args.max_chars)[0],
+            "preview": hit.passage.text,
+            "truncated": not hit.is_whole,
         }
         for hit in matches
     ]
@@ -118,8 +131,8 @@ async def _recent(context: ToolContext, args: SessionLogsArguments) -> Mapping[s
     return {"session_id": session_id, "count": len(entries), "entries": entries}
 
 
-def _entry_to_json(entry: TranscriptEntry, max_chars: int) -> Mapping[str, Any]:
-    content, truncated = truncate(entry.content, max_chars)
+def _entry_to_json(entry: TranscriptEntry, max_chars: int, offset: int = 0) -> Mapping[str, Any]:
+    content, truncated = truncate(entry.content[offset:], max_chars)
     return {
         "number": entry.sequence,
         "timestamp": format_timestamp(entry.at),
@@ -128,6 +141,8 @@ def _entry_to_json(entry: TranscriptEntry, max_chars: int) -> Mapping[str, Any]:
         "message_id": entry.message,
         "sender_id": entry.sender,
         "content": content,
+        "offset": offset,
+        "length": len(entry.content),
         "truncated": truncated,
     }
 
@@ -152,7 +167,8 @@ async def _run(context: ToolContext, args: SessionLogsArguments) -> object:
 TOOL: Final = Tool(
     "session_logs",
     "Accesses your earlier conversations: lists them, reads one, searches all of them, or returns "
-    "the most recent entries.",
+    "the most recent entries. A search returns the matching passage, its entry number and offset; "
+    "read_session continues there with after = number - 1 and offset.",
     SessionLogsArguments,
     _run,
     private_only=True,

@@ -93,10 +93,8 @@ async def test_a_key_for_an_unknown_holder_is_404(
     server: RestServer, owner: httpx.AsyncClient
 ) -> None:
     other = await server.create_tenant("globex")
-    [ada] = (await other.get("/v1/people")).json()["items"]
     agent = (await other.post("/v1/agents", json={"slug": "marco", "name": "Marco"})).json()
     wrongs: list[dict[str, Any]] = [
-        {"kind": "person", "personId": ada["id"]},
         {"kind": "agent", "agentId": agent["id"]},
         {"kind": "agent", "agentId": "marco"},
     ]
@@ -125,7 +123,7 @@ async def test_a_member_lists_own_keys_and_creates_none_for_others(
 ) -> None:
     profile = {"name": "Bob", "email": "bob@example.org", "role": "member"}
     bob = (await owner.post("/v1/people", json=profile)).json()
-    member = await server.key(owner, kind="person", personId=bob["id"])
+    member = await server.person(owner, bob["id"])
     second = await server.key(member, kind="person")
     [first, other] = (await member.get("/v1/keys")).json()["items"]
     assert {first["personId"], other["personId"]} == {bob["id"]}

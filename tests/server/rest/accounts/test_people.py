@@ -93,7 +93,7 @@ async def test_of_two_owners_who_step_down_concurrently_one_stays(
 ) -> None:
     [ada] = (await owner.get("/v1/people")).json()["items"]
     bob = await person(owner, role="owner")
-    other = await server.key(owner, kind="person", personId=bob["id"])
+    other = await server.person(owner, bob["id"])
     answers = await asyncio.gather(
         owner.patch(f"/v1/people/{ada['id']}", json={"role": "member"}),
         other.patch(f"/v1/people/{bob['id']}", json={"role": "member"}),
@@ -107,8 +107,8 @@ async def test_a_member_reads_and_an_admin_writes_but_not_owners(
     [ada] = (await owner.get("/v1/people")).json()["items"]
     bob = await person(owner)
     carol = await person(owner, email="carol@example.org", role="admin")
-    member = await server.key(owner, kind="person", personId=bob["id"])
-    admin = await server.key(owner, kind="person", personId=carol["id"])
+    member = await server.person(owner, bob["id"])
+    admin = await server.person(owner, carol["id"])
     assert (await member.get("/v1/people")).status_code == 200
     assert (await member.post("/v1/people", json=BOB)).status_code == 403
     assert (await member.patch(f"/v1/people/{bob['id']}", json={})).status_code == 403

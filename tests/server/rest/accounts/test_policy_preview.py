@@ -54,10 +54,71 @@ async def test_a_preview_lists_changes_and_changes_nothing(owner: httpx.AsyncCli
         ],
         "count": 2,
         "loosens": False,
+        "placeholderFiles": [],
+        "rules": [{"pattern": "docs/**", "class": "pinned", "files": 2}],
     }
     assert (await owner.get("/v1/policy")).json() == before
     assert (await owner.put("/v1/policy", json=PINS)).status_code == 200
-    assert await preview(owner, PINS) == {"changes": [], "count": 0, "loosens": False}
+    again = await preview(owner, PINS)
+    assert again == {**result, "changes": [], "count": 0}
+
+
+async def test_a_preview_counts_the_files_of_each_rule_that_decides_them(
+    owner: httpx.AsyncClient,
+) -> None:
+    patterns = ("docs/a*", "docs/**", "docs/b.md", "GUARDRAILS.md", "later/*")
+    rules = [{"pattern": pattern, "class": "pinned"} for pattern in patterns]
+    result = await preview(owner, {"classes": rules})
+    assert [rule["files"] for rule in result["rules"]] == [1, 1, 0, 0, 0]
+    assert [rule["pattern"] for rule in result["rules"]] == list(patterns)
+
+
+@pytest.mark.parametrize("pattern", ["policies/", "policies/**/", "a//b", "**/../x"])
+async def test_a_rule_that_can_never_match_is_refused(
+    owner: httpx.AsyncClient, pattern: str
+) -> None:
+    for policy in (
+        {"classes": [{"pattern": pattern, "class": "pinned"}]},
+        {"agentWritable": [pattern]},
+    ):
+        for answer in (
+            await owner.put("/v1/policy", json=policy),
+            await owner.post("/v1/policy/preview", json=policy),
+        ):
+            assert (answer.status_code, answer.json()["error"]) == (400, "validation_error")
+
+
+async def test_a_decomposed_pattern_pins_the_composed_path(owner: httpx.AsyncClient) -> None:
+    policy = {"classes": [{"pattern": "re\u0301gles/*", "class": "pinned"}]}
+    saved = (await owner.put("/v1/policy", json=policy)).json()
+    assert saved["classes"][0]["pattern"] == "r\u00e9gles/*"
+    written = await owner.put("/v1/templates/sales/files/r\u00e9gles/a.md", json={"content": "x"})
+    assert written.json()["class"] == "pinned"
+
+
+async def test_pinning_a_file_with_placeholders_names_it_and_needs_a_confirmation(
+    owner: httpx.AsyncClient,
+) -> None:
+    for url, text in (
+        ("templates/sales/files/docs/a.md", "{{AGENT_NAME}} sells"),
+        ("agents/cem/files/docs/b.md", "{{TENANT_NAME}}"),
+        ("templates/help/files/docs/c.md", "{{UNKNOWN}} token"),
+    ):
+        await owner.put(f"/v1/{url}", json={"content": text})
+    named = ["docs/a.md", "docs/b.md"]
+    assert (await preview(owner, PINS))["placeholderFiles"] == named
+    refused = await owner.put("/v1/policy", json=PINS)
+    assert (refused.status_code, refused.json()["error"]) == (409, "conflict")
+    assert refused.json()["details"] == {"placeholderFiles": named}
+    assert "docs/a.md" in refused.json()["message"]
+    assert (await owner.get("/v1/policy")).json()["classes"] == []
+    sold = (await owner.get("/v1/agents/ann/files/docs/a.md")).json()["content"]
+    assert sold == "ann sells"
+    saved = await owner.put("/v1/policy", json={**PINS, "confirm": True})
+    assert (saved.status_code, saved.json()["placeholderFiles"]) == (200, named)
+    stored = (await owner.get("/v1/policy")).json()
+    assert not {"confirm", "placeholderFiles"} & stored.keys()
+    assert (await owner.put("/v1/policy", json=stored)).json() == stored
 
 
 async def test_a_policy_that_loosens_needs_a_reason(owner: httpx.AsyncClient) -> None:

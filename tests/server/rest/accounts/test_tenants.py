@@ -152,7 +152,11 @@ async def test_the_audit_is_paged_from_the_newest(
         cursor = page["next"]
         assert len(entries) <= 5, "a page was repeated"
     assert [entry["why"] for entry in entries] == ["create a template"] * 4 + ["create the tenant"]
-    assert sorted(entries[0]) == ["at", "by", "id", "subjects", "why"]
+    assert sorted(entries[0]) == ["at", "by", "byName", "id", "key", "subjects", "why"]
+    [owner_key] = (await owner.get("/v1/keys")).json()["items"]
+    assert entries[0]["byName"] == "Ada"
+    assert entries[0]["key"] == {"id": owner_key["id"], "name": "owner"}
+    assert (entries[-1]["byName"], entries[-1]["key"]) == (None, None), "created by the platform"
     assert len({entry["id"] for entry in entries}) == 5
 
 

@@ -11,6 +11,7 @@ import httpx
 import pytest
 from tests.support.full_app import FullApp, create_rest_app, open_full_app
 from tests.support.rest_client import ForgetfulIdempotencyStore
+from tests.support.tenants import sign_in_as
 
 from carrel.actions.accounts import keys
 from carrel.actions.accounts.credentials import authenticate
@@ -203,8 +204,7 @@ async def test_a_member_cannot_read_items_of_another_person(
     await put(ada, "canary", "canary")
     bob = {"name": "Bob", "email": "bob@example.org", "role": "member"}
     person = (await ada.post("/v1/people", json=bob)).json()["id"]
-    new = {"name": "his", "kind": "person", "personId": person}
-    his = server.as_((await ada.post("/v1/keys", json=new)).json()["key"])
+    his = server.as_(await sign_in_as(ada, person))
     responses = [
         await his.get(ITEMS),
         await his.get(item_url("canary")),

@@ -66,7 +66,7 @@ async def test_a_prompt_has_its_text_and_a_row_for_every_file(ada: httpx.AsyncCl
         "name": "SOUL",
         "path": "SOUL.md",
         "source": "agent-override",
-        "version": 1,
+        "version": 2,
         "chars": len("# SOUL\nbrisk, Marco"),
         "tokens": 5,
         "kept": "kept",

@@ -229,3 +229,10 @@ async def test_an_entry_is_not_appended_again_after_its_response_was_lost(tmp_pa
         assert again.json() == first.json()
         assert again.headers["openwop-idempotent-replay"] == "true"
         assert (await owner.get(f"{ROOT}/{ID}")).json()["entryCount"] == 1
+
+
+async def test_a_deleted_session_is_gone(owner: httpx.AsyncClient) -> None:
+    await owner.post(ROOT, json={"id": ID})
+    assert (await owner.delete(f"{ROOT}/{ID}")).status_code == 204
+    for response in (await owner.get(f"{ROOT}/{ID}"), await owner.delete(f"{ROOT}/{ID}")):
+        assert response.status_code == 404

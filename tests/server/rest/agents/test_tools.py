@@ -94,7 +94,7 @@ NEEDED = {
     **{"query": "x", "content": "x", "id": "mem_1", "action": "list_sessions"},
     **{"key": "x", "value": "x", "target_agent_id": "agt_1"},
     **{"file_path": "x", "old_string": "x", "new_string": "y", "pattern": "x", "command": "true"},
-    "statusId": "x",
+    **{"statusId": "x", "approval_id": "x"},
 }
 
 

@@ -302,7 +302,7 @@ async def test_the_nearest_layer_wins_and_etags_differ_per_layer(
     mine = await ada.put(f"{agent}/SOUL.md", json={"content": "mine"}, headers=inherited)
     assert (mine.status_code, mine.json()["source"], mine.json()["version"]) == (
         *(200, "agent-override"),
-        1,
+        2,
     )
     assert mine.json()["etag"] != served["etag"]
     again = await ada.put(f"{agent}/SOUL.md", json={"content": "again"}, headers=inherited)
@@ -313,6 +313,9 @@ async def test_the_nearest_layer_wins_and_etags_differ_per_layer(
     assert (await ada.delete(f"{agent}/SOUL.md")).status_code == 204
     assert (await ada.get(f"{agent}/SOUL.md")).json()["content"] == "brisker"
     assert (await ada.delete(f"{agent}/SOUL.md")).status_code == 404
+    for number, text in ((1, "brisk"), (2, "mine"), (5, "brisker")):
+        assert (await ada.get(f"{agent}/SOUL.md?version={number}")).json()["content"] == text
+    assert (await ada.get(f"{agent}/SOUL.md?version=3")).status_code == 404
 
 
 async def test_an_agents_own_key_works_on_its_stack(

@@ -39,7 +39,7 @@ async def marco(owner: httpx.AsyncClient) -> str:
 
 async def member_client(server: RestServer, owner: httpx.AsyncClient) -> httpx.AsyncClient:
     bob = await create_member(owner)
-    return await server.key(owner, kind="person", personId=bob["id"])
+    return await server.person(owner, bob["id"])
 
 
 def assert_cors_headers(answer: httpx.Response) -> None:
@@ -217,7 +217,7 @@ async def test_a_member_reads_and_a_write_is_403_before_the_action_is_checked(
 
 async def test_an_admin_writes(server: RestServer, owner: httpx.AsyncClient, marco: str) -> None:
     amy = await create_member(owner, role="admin", email="amy@example.org")
-    admin = await server.key(owner, kind="person", personId=amy["id"])
+    admin = await server.person(owner, amy["id"])
     await run_action(admin, "put", agentId=marco, path="a.md", content="x")
     await run_action(admin, "put", templateId="sales", path="a.md", content="y")
     await run_action(admin, "put", defaults=True, path="a.md", content="z")

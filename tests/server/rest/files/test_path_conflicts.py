@@ -65,20 +65,44 @@ async def test_an_agent_cannot_write_a_path_that_conflicts_with_an_inherited_one
     assert (await write(owner, AGENT, "log/a.md")).status_code == 200
 
 
-async def test_a_template_may_conflict_with_an_agents_file_and_the_agent_can_resolve_it(
-    owner: httpx.AsyncClient,
+@pytest.mark.parametrize("layer", [SALES, DEFAULTS])
+async def test_a_shared_layer_cannot_write_a_path_that_conflicts_with_one_of_an_agent(
+    owner: httpx.AsyncClient, layer: str
 ) -> None:
     await write(owner, AGENT, "plan")
-    assert (await write(owner, SALES, "plan/b.md")).status_code == 200
-    paths = [row["path"] for row in (await owner.get(f"{AGENT}/files")).json()["files"]]
-    assert [path for path in paths if path.startswith("plan")] == ["plan", "plan/b.md"]
-    assert (await write(owner, AGENT, "plan")).status_code == 200
-    await assert_conflict(owner, AGENT, "plan/b.md/c.md", "plan")
+    await write(owner, AGENT, "log/a.md")
+    await assert_conflict(owner, layer, "plan/b.md", "plan")
+    await assert_conflict(owner, layer, "log", "log/a.md")
+    assert "agent marco" in (await write(owner, layer, "log")).text
     assert (await owner.delete(f"{AGENT}/files/plan")).status_code == 204
-    await assert_conflict(owner, AGENT, "plan", "plan/b.md")
+    assert (await write(owner, layer, "plan/b.md")).status_code == 200
 
 
-async def test_restore_and_first_accept_check_for_conflicts_too(
+async def test_a_template_and_the_defaults_cannot_conflict(owner: httpx.AsyncClient) -> None:
+    for first, second in ((SALES, DEFAULTS), (DEFAULTS, SALES)):
+        name = first.rpartition("/")[2]
+        await write(owner, first, f"{name}.md/x")
+        await write(owner, first, f"{name}.txt")
+        await assert_conflict(owner, second, f"{name}.md", f"{name}.md/x")
+        await assert_conflict(owner, second, f"{name}.txt/x", f"{name}.txt")
+        assert (await write(owner, second, f"{name}.md/x")).status_code == 200
+
+
+async def test_another_template_of_the_tenant_does_not_matter(owner: httpx.AsyncClient) -> None:
+    await owner.post("/v1/templates", json={"slug": "care", "name": "Care"})
+    await write(owner, SALES, "plan")
+    await write(owner, AGENT, "log")
+    assert (await write(owner, "/v1/templates/care", "plan/b.md")).status_code == 200
+    assert (await write(owner, "/v1/templates/care", "log/b.md")).status_code == 200
+    for template in ("care", "sales"):
+        moved = await owner.patch("/v1/agents/marco", json={"templateId": template})
+        assert moved.status_code == (409 if template == "care" else 200)
+    await owner.delete(f"{AGENT}/files/log")
+    moved = await owner.patch("/v1/agents/marco", json={"templateId": "care"})
+    assert moved.status_code == 200
+
+
+async def test_a_restore_checks_for_conflicts_too(
     owner: httpx.AsyncClient,
 ) -> None:
     await write(owner, AGENT, "plan")
@@ -86,16 +110,3 @@ async def test_restore_and_first_accept_check_for_conflicts_too(
     await write(owner, AGENT, "plan/b.md")
     again = await owner.post(f"{AGENT}/files/plan/restore", json={"version": 1})
     assert (again.status_code, again.json()["error"]) == (409, "conflict")
-
-    rules = {"classes": [{"pattern": "rules", "class": "pinned"}]}
-    assert (await owner.put("/v1/policy", json=rules)).status_code == 200
-    await write(owner, AGENT, "rules/mine.md")
-    await write(owner, SALES, "rules")
-    sha = (await owner.get(f"{SALES}/files/rules")).json()["sha256"]
-    for pin in (f"{AGENT}/pins/rules/accept", f"{SALES}/pins/rules/accept"):
-        answer = await owner.post(pin, json={"sha256": sha})
-        assert "rules/mine.md" in answer.text
-    assert answer.json()["failed"] == 1
-    await owner.delete(f"{AGENT}/files/rules/mine.md")
-    assert (await owner.post(pin, json={"sha256": sha})).json()["accepted"] == 1
-    await assert_conflict(owner, AGENT, "rules/mine.md", "rules")

@@ -159,7 +159,8 @@ async def test_template_and_default_files_have_their_class(
         "live",
     )
     rule = {"pattern": "SOUL.md", "class": "pinned"}
-    assert (await owner.put("/v1/policy", json={"classes": [rule]})).status_code == 200
+    policy = {"classes": [rule], "confirm": True}
+    assert (await owner.put("/v1/policy", json=policy)).status_code == 200
     cached = {"If-None-Match": listed.headers["etag"]}
     rows = (await owner.get(f"{DEFAULTS}/files", headers=cached)).json()["files"]
     assert {row["path"]: row["class"] for row in rows}["SOUL.md"] == "pinned"
@@ -192,7 +193,7 @@ async def test_an_available_update_changes_the_etag_but_the_old_etag_still_allow
     assert (await owner.put(url, json=body, headers={"If-Match": current})).status_code == 200
 
 
-async def test_versions_count_per_layer_and_etags_differ_per_layer(
+async def test_versions_rise_with_each_review_and_etags_differ_per_layer(
     owner: httpx.AsyncClient, marco: dict[str, str]
 ) -> None:
     url = f"{AGENT}/files/GUARDRAILS.md"
@@ -211,14 +212,14 @@ async def test_versions_count_per_layer_and_etags_differ_per_layer(
         accept = {"sha256": sha(text)}
         assert (await owner.post(f"{AGENT}/pins/GUARDRAILS.md/accept", json=accept)).is_success
     (first, first_tag, _), (again, again_tag, _) = served
-    assert (first, again) == (1, 1)
+    assert (first, again) == (1, 2)
     assert first_tag != again_tag
     cached = {"If-None-Match": first_tag}
-    assert (await owner.get(f"{url}?version=1", headers=cached)).json()["content"] == "be better"
+    assert (await owner.get(f"{url}?version=2", headers=cached)).json()["content"] == "be better"
     stale = {"If-Match": first_tag}
     body = {"content": "mine", "acceptTemplateUpdate": True}
     assert (await owner.put(url, json=body, headers=stale)).status_code == 409
-    for number, text in ((1, "be better"), (2, "be best")):
+    for number, text in ((1, "be good"), (2, "be better"), (3, "be best")):
         assert (await owner.get(f"{url}?version={number}")).json()["content"] == text
 
 
@@ -238,8 +239,8 @@ async def test_an_override_can_be_restored_with_the_flag(
     url = f"{AGENT}/files/GUARDRAILS.md"
     await write(owner, url, "mine", acceptTemplateUpdate=True)
     await owner.delete(url)
-    assert (await owner.post(f"{url}/restore", json={"version": 1})).status_code == 403
-    body = {"version": 1, "acceptTemplateUpdate": True}
+    assert (await owner.post(f"{url}/restore", json={"version": 2})).status_code == 403
+    body = {"version": 2, "acceptTemplateUpdate": True}
     assert (await owner.post(f"{url}/restore", json=body)).json()["content"] == "mine"
 
 

@@ -85,12 +85,11 @@ async def test_a_run_has_its_owner_and_its_files_in_order(ada: httpx.AsyncClient
         "parentRunId": None,
         "replayOf": None,
         "endedAt": None,
-        "completedAt": None,
         "kept": True,
         "workspace": [
-            {"path": "a.md", "version": 1},
-            {"path": "a/c.md", "version": 1},
-            {"path": "b.md", "version": 2},
+            {"path": "a.md", "version": 1, "layer": "workspace"},
+            {"path": "a/c.md", "version": 1, "layer": "workspace"},
+            {"path": "b.md", "version": 2, "layer": "workspace"},
         ],
     }
 
@@ -137,7 +136,9 @@ async def test_a_runs_files_survive_edits_and_deletion(ada: httpx.AsyncClient) -
         assert answer.headers["cache-control"] == "private, max-age=31536000, immutable"
     [row] = (await get_run(ada, run, "/files"))["files"]
     assert (row["path"], row["version"], "content" in row) == ("a/b.md", 1, False)
-    assert (await get_run(ada, run))["workspace"] == [{"path": "a/b.md", "version": 1}]
+    assert (await get_run(ada, run))["workspace"] == [
+        {"path": "a/b.md", "version": 1, "layer": "workspace"}
+    ]
     cached = {"If-None-Match": created["etag"]}
     unchanged = await ada.get(f"{RUNS}/{run}/files/a/b.md", headers=cached)
     assert (unchanged.status_code, unchanged.content) == (304, b"")
@@ -154,7 +155,9 @@ async def test_a_write_in_a_run_is_in_its_log_and_seen_by_the_next_run_only(
     await put(ada, "note.md", "x", **{"Carrel-Run": run})
     after = await start(ada)
     assert (await get_run(ada, run))["workspace"] == []
-    assert (await get_run(ada, after))["workspace"] == [{"path": "note.md", "version": 1}]
+    assert (await get_run(ada, after))["workspace"] == [
+        {"path": "note.md", "version": 1, "layer": "workspace"}
+    ]
     log = await get_run(ada, run, "/events")
     assert [(event["type"], event["sequence"]) for event in log["events"]] == [
         ("run.started", 1),
@@ -235,7 +238,7 @@ async def test_an_agent_s_run_names_the_agent(server: FullApp, ada: httpx.AsyncC
     run = await start(ada, agentId="marco")
     body = await get_run(ada, run)
     assert (body["agentId"], "workspace" in body["owner"]) == (created["id"], False)
-    assert {"path": "SOUL.md", "version": 1} in body["workspace"]
+    assert {"path": "SOUL.md", "version": 2, "layer": "agent"} in body["workspace"]
     assert {row["path"] for row in body["workspace"]} == set(defaults.FILES)
     [mine] = (await ada.get(RUNS, params={"agentId": "marco"})).json()["items"]
     assert mine["runId"] == run

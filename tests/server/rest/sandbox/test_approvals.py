@@ -110,7 +110,7 @@ async def test_a_call_that_needs_approval_is_202_and_a_get_waits_for_its_result(
 async def test_a_repeated_answer_is_200_a_different_409_a_late_410_an_unknown_404(
     server: FullApp, ada: httpx.AsyncClient, shell: Shell
 ) -> None:
-    denied, late = await request_approval(ada), await request_approval(ada)
+    denied, late = [await request_approval(ada, callId=id) for id in ("c1", "c2")]
     first = await answer_approval(ada, denied["id"], False, reason="not today")
     assert (first.status_code, first.json()["reason"]) == (200, "not today")
     assert first.json()["result"] == {
@@ -134,7 +134,7 @@ async def test_a_repeated_answer_is_200_a_different_409_a_late_410_an_unknown_40
 async def test_approvals_are_listed_by_status_and_agent(
     server: FullApp, ada: httpx.AsyncClient
 ) -> None:
-    requested = [await request_approval(ada) for _ in range(3)]
+    requested = [await request_approval(ada, callId=f"c{n}") for n in range(3)]
     await answer_approval(ada, requested[0]["id"], False)
     page = (await ada.get(LIST, params={"status": "requested", "limit": 1})).json()
     assert ([approval["id"] for approval in page["items"]], page["next"]) == (

@@ -1,12 +1,15 @@
 // One approval: the call, the decision form or the result, and details.
 
 import { useQuery } from "@tanstack/react-query";
+import { Eye } from "lucide-react";
+import { useState } from "react";
 import { Link } from "react-router";
 import { agentRecordQuery } from "../../api/agent-records";
 import type { Approval } from "../../api/approvals";
 import { isAdmin } from "../../api/session";
+import { Button } from "../../components/button";
 import { escapeText } from "../../components/escape-text";
-import { LiteralText } from "../../components/literal-text";
+import { LiteralText, MAX_CHARS } from "../../components/literal-text";
 import { AgentName, PrincipalName } from "../../components/principal-name";
 import { PropertyList } from "../../components/property-list";
 import { Time } from "../../components/time";
@@ -17,6 +20,8 @@ import { TimeRemaining } from "./time-remaining";
 
 export function ApprovalPage({ approval }: { approval: Approval }) {
   const open = approval.status === "requested";
+  const [whole, setWhole] = useState(false);
+  const isCut = !whole && Object.values(approval.input).some(isLong);
   return (
     <article className="stack" aria-label="Approval">
       <header className="row wrap">
@@ -33,24 +38,33 @@ export function ApprovalPage({ approval }: { approval: Approval }) {
           .
         </p>
       )}
-      <Input input={approval.input} />
-      {open ? <Decision approval={approval} /> : <Result approval={approval} />}
+      <Input input={approval.input} whole={whole} />
+      {isCut && (
+        <p>
+          <Button icon={Eye} onClick={() => setWhole(true)}>
+            Show the whole call
+          </Button>
+        </p>
+      )}
+      {open ? <Decision approval={approval} isCut={isCut} /> : <Result approval={approval} />}
       <Details approval={approval} />
     </article>
   );
 }
 
+const literal = (value: unknown) =>
+  typeof value === "string" ? value : JSON.stringify(value, null, 2);
+
+const isLong = (value: unknown) => literal(value).length > MAX_CHARS;
+
 /** The arguments of the call, literally. */
-function Input({ input }: { input: Record<string, unknown> }) {
+function Input({ input, whole }: { input: Record<string, unknown>; whole: boolean }) {
   return (
     <section className="stack tight" aria-label="Input">
       {Object.entries(input).map(([name, value]) => (
         <div key={name} className="stack tight">
           <h3 className="mono bidi">{escapeText(name, 80)}</h3>
-          <LiteralText
-            text={typeof value === "string" ? value : JSON.stringify(value, null, 2)}
-            label={escapeText(name, 80)}
-          />
+          <LiteralText text={literal(value)} label={escapeText(name, 80)} whole={whole} />
         </div>
       ))}
       {Object.keys(input).length === 0 && <p className="faint">No arguments</p>}
@@ -59,12 +73,12 @@ function Input({ input }: { input: Record<string, unknown> }) {
 }
 
 /** Decision form for owners, admins, and the agent's human or owner. */
-function Decision({ approval }: { approval: Approval }) {
+function Decision({ approval, isCut }: { approval: Approval; isCut: boolean }) {
   const session = useSession();
   const agent = useQuery(agentRecordQuery(approval.agentId));
   const me = session.person?.id;
   const isMine = me && (agent.data?.humanPairId === me || agent.data?.ownerId === me);
-  if (isAdmin(session) || isMine) return <DecisionForm approval={approval} />;
+  if (isAdmin(session) || isMine) return <DecisionForm approval={approval} isCut={isCut} />;
   return <p className="notice">Only owners, admins and the agent’s human or owner can decide.</p>;
 }
 

@@ -9,7 +9,8 @@ import { Button } from "../../components/button";
 import { Field } from "../../components/field";
 import { toast } from "../../components/toast";
 
-export function DecisionForm({ approval }: { approval: Approval }) {
+/** `isCut`: part of the call is not shown, so it cannot be approved yet. */
+export function DecisionForm({ approval, isCut }: { approval: Approval; isCut: boolean }) {
   const [reason, setReason] = useState("");
   const queries = useQueryClient();
   const decide = useMutation({
@@ -38,7 +39,8 @@ export function DecisionForm({ approval }: { approval: Approval }) {
           kind="primary"
           icon={Check}
           busy={isDeciding(true)}
-          disabled={decide.isPending}
+          disabled={decide.isPending || isCut}
+          title={isCut ? "Show the whole call first" : undefined}
           onClick={() => decide.mutate(true)}
         >
           Approve

@@ -6,6 +6,7 @@ import { Link } from "react-router";
 import type { FileScope } from "../../api/files";
 import { type Impact, impactQuery } from "../../api/templates";
 import { Button } from "../../components/button";
+import { escapeText } from "../../components/escape-text";
 import type { Draft } from "./use-draft";
 import type { useSaveFile } from "./use-save-file";
 
@@ -87,9 +88,16 @@ function overrideText(scope: FileScope, count: number): string {
   return count === 1 ? "overrides this file" : "override this file";
 }
 
+function clashText(clashes: NonNullable<Impact["clashes"]>): string {
+  const [first, ...others] = clashes;
+  const named = `${escapeText(first?.path ?? "")} of ${first?.layer}`;
+  return others.length ? `${named} and ${others.length} more` : named;
+}
+
 /** Impact of an edit on the agents of a template. */
 export function ImpactSummary({ scope, impact }: { scope: FileScope; impact: Impact }) {
-  const { changes, asked: pendingReview, shadowed, followers } = impact;
+  const { changes, asked: pendingReview, shadowed, followers, clashes = [] } = impact;
+  if (clashes[0]) return <span>Clashes with {clashText(clashes)}</span>;
   if (!followers) return <span className="faint">No agents affected</span>;
   const canReview = scope.kind === "template" && pendingReview > 0;
   return (

@@ -8,5 +8,6 @@ export const REJECTION_REASONS: Record<string, string> = {
   said: "already in MEMORY.md",
   limit: "over the limit per dream",
   room: "without space in MEMORY.md",
+  evicted: "replaced in MEMORY.md by stronger ones",
   shared: "from a shared session",
 };

@@ -34,18 +34,18 @@ export function BlockTable({ blocks, label, urlOf }: BlockTableProps) {
   );
 }
 
-const FATE_STYLES = { kept: null, cut: "badge update", "left out": "badge" } as const;
+const STATUS_STYLES = { kept: null, cut: "badge update", "left out": "badge" } as const;
 
 function Row({ block, url }: { block: Block; url: string | null }) {
-  const { name, path, source, version, tokens, chars, kept: fate, reason } = block;
+  const { name, path, source, version, tokens, chars, kept: status, reason } = block;
   const layer = layerOf(source);
-  const className = FATE_STYLES[fate];
+  const className = STATUS_STYLES[status];
   return (
-    <tr className={fate === "left out" ? "omitted" : undefined}>
+    <tr className={status === "left out" ? "omitted" : undefined}>
       <td>
         <div className="row wrap">
           <strong className="bidi">{escapeText(name, 80)}</strong>
-          {className && <span className={className}>{fate}</span>}
+          {className && <span className={className}>{status}</span>}
         </div>
         <div className="faint bidi">
           {url ? <Link to={url}>{escapeText(path, 120)}</Link> : escapeText(path, 120)}
@@ -53,7 +53,7 @@ function Row({ block, url }: { block: Block; url: string | null }) {
         {reason && <div className="reason">{escapeText(reason, 400)}</div>}
       </td>
       <td>
-        {source || fate === "kept" ? (
+        {source || status === "kept" ? (
           <>
             <span className="row">
               <span className={`swatch layer-${layer.kind}`} aria-hidden />

@@ -106,7 +106,7 @@ function NoResults({ query }: { query: string }) {
   if (query.length > 1) {
     return (
       <EmptyState icon={SearchX} title="No results">
-        <p>Every word must match a word prefix. Case and accents are ignored.</p>
+        <p>Words match by prefix. Case and accents are ignored.</p>
       </EmptyState>
     );
   }

@@ -82,6 +82,11 @@ function Table({ entries }: { entries: AuditEntry[] }) {
               </td>
               <td>
                 <PrincipalName id={entry.by} />
+                {entry.key && entry.key.id !== entry.by && (
+                  <div className="faint bidi" title={entry.key.id}>
+                    with key {escapeText(entry.key.name, 60)}
+                  </div>
+                )}
               </td>
               <td className="bidi">{escapeText(entry.why, 300)}</td>
               <td>

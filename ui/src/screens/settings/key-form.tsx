@@ -10,7 +10,6 @@ import {
   PERMISSIONS,
   type Permission,
 } from "../../api/keys";
-import { peopleQuery } from "../../api/people";
 import { isAdmin } from "../../api/session";
 import { workspacesQuery } from "../../api/workspaces";
 import { CheckboxGroup } from "../../components/checkbox-group";
@@ -22,7 +21,6 @@ import { useSession } from "../../layout/session-context";
 interface KeyDraft {
   name: string;
   kind: NewKey["kind"];
-  personId: string;
   agentId: string;
   workspace: string;
   scopes: Permission[];
@@ -31,20 +29,11 @@ interface KeyDraft {
 
 type UpdateDraft = (change: Partial<KeyDraft>) => void;
 
-function newKeyFromDraft({
-  name,
-  kind,
-  personId,
-  agentId,
-  workspace,
-  scopes,
-  days,
-}: KeyDraft): NewKey {
+function newKeyFromDraft({ name, kind, agentId, workspace, scopes, days }: KeyDraft): NewKey {
   const expiresAt = days && new Date(Date.now() + Number(days) * 86_400_000).toISOString();
   return {
     name: name.trim(),
     kind,
-    ...(kind === "person" && personId && { personId }),
     ...(kind === "agent" && { agentId }),
     ...(kind !== "agent" && workspace && { workspace }),
     ...(scopes.length && { scopes }),
@@ -61,11 +50,7 @@ interface KeyFormProps {
 
 export function KeyForm({ onClose, onCreated }: KeyFormProps) {
   const session = useSession();
-  const [draft, setDraft] = useState<KeyDraft>({
-    ...EMPTY_DRAFT,
-    kind: "person",
-    personId: session.person?.id ?? "",
-  });
+  const [draft, setDraft] = useState<KeyDraft>({ ...EMPTY_DRAFT, kind: "person" });
   const queries = useQueryClient();
   const create = useMutation({
     mutationFn: () => createKey(newKeyFromDraft(draft)),
@@ -96,7 +81,14 @@ export function KeyForm({ onClose, onCreated }: KeyFormProps) {
         />
       </Field>
       {isAdmin(session) && <HolderFields draft={draft} update={update} />}
-      <Field label="Expires after (days)" hint="Empty: never.">
+      <Field
+        label="Expires after (days)"
+        hint={
+          session.expiresAt
+            ? "At most as long as this session. For a longer one, use the owner’s token."
+            : "Empty: never."
+        }
+      >
         <input
           className="input"
           type="number"
@@ -129,35 +121,15 @@ function HolderFields({ draft, update }: { draft: KeyDraft; update: UpdateDraft 
             value={draft.kind}
             onChange={(event) => update({ kind: event.target.value as KeyDraft["kind"] })}
           >
-            <option value="person">person</option>
+            <option value="person">person (you)</option>
             <option value="service">service</option>
             <option value="agent">agent</option>
           </select>
         </Field>
-        {draft.kind === "person" && <PersonField draft={draft} update={update} />}
         {draft.kind === "agent" && <AgentField draft={draft} update={update} />}
       </div>
       {draft.kind !== "agent" && <WorkspaceField draft={draft} update={update} />}
     </>
-  );
-}
-
-function PersonField({ draft, update }: { draft: KeyDraft; update: UpdateDraft }) {
-  const people = useQuery(peopleQuery);
-  return (
-    <Field label="Person">
-      <select
-        className="input"
-        value={draft.personId}
-        onChange={(event) => update({ personId: event.target.value })}
-      >
-        {people.data?.map(({ id, name }) => (
-          <option key={id} value={id}>
-            {escapeText(name, 60)}
-          </option>
-        ))}
-      </select>
-    </Field>
   );
 }
 

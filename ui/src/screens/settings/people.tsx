@@ -1,10 +1,11 @@
 // People of the account and their roles.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Pencil, Plus, Trash2 } from "lucide-react";
+import { Pencil, Plus, Send, Trash2 } from "lucide-react";
 import { useState } from "react";
 import {
   changeBlockedReason,
+  invitePerson,
   isLastOwner,
   type Person,
   peopleQuery,
@@ -13,16 +14,18 @@ import {
 } from "../../api/people";
 import { isAdmin } from "../../api/session";
 import { Button } from "../../components/button";
+import { Confirm } from "../../components/dialog";
 import { escapeText } from "../../components/escape-text";
 import { SearchField } from "../../components/field";
 import { FormDialog } from "../../components/form-dialog";
+import { OneTimeSecretDialog } from "../../components/one-time-secret";
 import { QueryResult } from "../../components/query-states";
 import { toast } from "../../components/toast";
 import { useSession } from "../../layout/session-context";
 import { PersonForm } from "./person-form";
 import { SettingsSection } from "./settings-section";
 
-type OpenDialog = { kind: "add" } | { kind: "change" | "remove"; person: Person } | null;
+type OpenDialog = { kind: "add" } | { kind: "change" | "remove" | "invite"; person: Person } | null;
 
 export default function People() {
   const people = useQuery(peopleQuery);
@@ -53,6 +56,7 @@ export default function People() {
       {open?.kind === "add" && <PersonForm onClose={close} />}
       {open?.kind === "change" && <PersonForm person={open.person} onClose={close} />}
       {open?.kind === "remove" && <RemoveDialog person={open.person} onClose={close} />}
+      {open?.kind === "invite" && <InviteDialog person={open.person} onClose={close} />}
     </SettingsSection>
   );
 }
@@ -121,6 +125,16 @@ function Row({ person, people, onOpen }: RowProps) {
       <td className="only-large">{person.timezone ?? <span className="faint">—</span>}</td>
       <td>
         <span className="row row-actions">
+          {!blockedReason && !isSelf && (
+            <Button
+              small
+              kind="plain"
+              icon={Send}
+              aria-label={`Invite ${name}`}
+              title="Create a sign-in link"
+              onClick={() => onOpen({ kind: "invite", person })}
+            />
+          )}
           <Button
             small
             kind="plain"
@@ -142,6 +156,34 @@ function Row({ person, people, onOpen }: RowProps) {
         </span>
       </td>
     </tr>
+  );
+}
+
+function InviteDialog({ person, onClose }: { person: Person; onClose: () => void }) {
+  const invite = useMutation({ mutationFn: () => invitePerson(person.id) });
+  const name = escapeText(person.name, 60);
+  if (invite.data)
+    return (
+      <OneTimeSecretDialog
+        title={`Sign-in link for ${name}`}
+        label="Sign-in link"
+        text={invite.data.link}
+        onClose={onClose}
+      />
+    );
+  return (
+    <Confirm
+      title={`Invite ${name}?`}
+      action="Create link"
+      busy={invite.isPending}
+      onConfirm={() => invite.mutate()}
+      onClose={onClose}
+    >
+      <p className="bidi">
+        Creates a one-time sign-in link for <strong>{name}</strong>, valid for 24 hours. Earlier
+        links end. The audit log shows who invited and who signed in.
+      </p>
+    </Confirm>
   );
 }
 

@@ -1,4 +1,5 @@
-// Confirms a policy: files that change class, and the reason (required if it becomes looser).
+// Confirms a policy: files that change class, the reason (required if it becomes looser), and
+// files whose placeholders would no longer be filled.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { ArrowRight } from "lucide-react";
@@ -18,6 +19,7 @@ interface PolicyPreviewProps {
 
 export function PolicyPreviewDialog({ draft, onClose, onSaved }: PolicyPreviewProps) {
   const [reason, setReason] = useState("");
+  const [confirmed, setConfirmed] = useState(false);
   const queries = useQueryClient();
   const preview = useQuery({
     queryKey: ["policy", "preview", draft],
@@ -26,7 +28,7 @@ export function PolicyPreviewDialog({ draft, onClose, onSaved }: PolicyPreviewPr
     gcTime: 0,
   });
   const save = useMutation({
-    mutationFn: () => savePolicy(draft, reason),
+    mutationFn: () => savePolicy(draft, reason, confirmed),
     meta: { skipErrorToast: true },
     onSuccess: (saved) => {
       queries.setQueryData(["policy"], saved);
@@ -37,18 +39,27 @@ export function PolicyPreviewDialog({ draft, onClose, onSaved }: PolicyPreviewPr
     },
   });
   const loosens = preview.data?.loosens ?? false;
+  const needsConfirmation = Boolean(preview.data?.placeholderFiles.length);
   return (
     <FormDialog
       title="Save policy"
       action="Save policy"
       busy={save.isPending}
       error={save.error ?? preview.error}
-      disabled={!preview.data || (loosens && !reason.trim())}
+      disabled={!preview.data || (loosens && !reason.trim()) || (needsConfirmation && !confirmed)}
       onSubmit={() => save.mutate()}
       onClose={onClose}
     >
       {preview.isPending && <Loading label="Checking files" />}
       {preview.data && <Changes preview={preview.data} />}
+      {preview.data && <UnusedRules preview={preview.data} />}
+      {preview.data && needsConfirmation && (
+        <PlaceholderFiles
+          paths={preview.data.placeholderFiles}
+          confirmed={confirmed}
+          onConfirm={setConfirmed}
+        />
+      )}
       <Field
         label={loosens ? "Reason (required)" : "Reason (optional)"}
         hint={loosens ? "Some files would no longer need review." : "Recorded in the audit log."}
@@ -99,4 +110,41 @@ function Changes({ preview: { changes, count, loosens } }: { preview: PolicyPrev
       </div>
     </>
   );
+}
+
+interface PlaceholderFilesProps {
+  paths: string[];
+  confirmed: boolean;
+  onConfirm: (confirmed: boolean) => void;
+}
+
+function PlaceholderFiles({ paths, confirmed, onConfirm }: PlaceholderFilesProps) {
+  return (
+    <>
+      <p>
+        Pinned files are served as written. Agents would see the placeholders of these files
+        unfilled:
+      </p>
+      <ul className="mono bidi" aria-label="Files with placeholders">
+        {paths.slice(0, 100).map((path) => (
+          <li key={path}>{escapeText(path)}</li>
+        ))}
+      </ul>
+      {paths.length > 100 && <p className="soft">And {paths.length - 100} more.</p>}
+      <label className="check">
+        <input
+          type="checkbox"
+          checked={confirmed}
+          onChange={(event) => onConfirm(event.target.checked)}
+        />
+        Pin them with unfilled placeholders
+      </label>
+    </>
+  );
+}
+
+function UnusedRules({ preview: { rules } }: { preview: PolicyPreview }) {
+  const unused = rules.filter((rule) => rule.files === 0).map((rule) => escapeText(rule.pattern));
+  if (!unused.length) return null;
+  return <p className="soft">No file matches yet: {unused.join(", ")}</p>;
 }

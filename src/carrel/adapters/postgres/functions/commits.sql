@@ -28,12 +28,13 @@ CREATE FUNCTION apply_commits(
     q_scope integer[], q_files bigint[], q_size bigint[],
     check_path integer[], check_parent integer[], check_scope integer[],
     w_commit integer[], w_path integer[], w_blob integer[], w_base integer[], w_last boolean[],
+    w_offset bigint[],
     -- Per commit: 'applied', or the failed check: 'expectation', 'collection' (revision), 'change'
     -- (of a record), 'path' or 'quota'; its row; and the current state: a write of this batch, or
     -- JSON.
     OUT o_code text[], OUT o_row integer[], OUT o_write integer[], OUT o_state jsonb[],
     -- Per write: the new head. Per content: its id.
-    OUT r_version bigint[], OUT r_revision bigint[], OUT r_at bigint[], OUT r_content bigint[]
+    OUT r_version bigint[], OUT r_offset bigint[], OUT r_revision bigint[], OUT r_at bigint[], OUT r_content bigint[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
     s_id bigint[];
@@ -42,6 +43,7 @@ DECLARE
     s_bytes bigint[];
     s_changed integer[] = array_fill(0, ARRAY[cardinality(s_tenant)]);
     p_version bigint[];
+    p_offset bigint[];
     p_revision bigint[];
     p_at bigint[];
     p_content bigint[];
@@ -79,10 +81,12 @@ BEGIN
               FROM unnest(s_tenant, s_kind, s_name) WITH ORDINALITY AS a (tenant, kind, name, n)
               LEFT JOIN scope AS f ON f.tenant = a.tenant AND f.kind = a.kind AND f.name = a.name
              ORDER BY a.n) AS r;
-    SELECT array_agg(r.version), array_agg(r.revision), array_agg(r.at), array_agg(r.content),
-           array_agg(r.size)
-      INTO p_version, p_revision, p_at, p_content, p_size
-      FROM (SELECT coalesce(f.version, 0) AS version, f.revision, f.at, f.content, f.size
+    SELECT array_agg(r.version), array_agg(r.version_offset), array_agg(r.revision),
+           array_agg(r.at), array_agg(r.content), array_agg(r.size)
+      INTO p_version, p_offset, p_revision, p_at, p_content, p_size
+      FROM (SELECT coalesce(f.version, 0) AS version,
+                   coalesce(f.version_offset, 0) AS version_offset, f.revision, f.at, f.content,
+                   f.size
               FROM unnest(p_scope, p_path) WITH ORDINALITY AS a (scope, path, n)
               LEFT JOIN entry AS f ON f.scope = s_id[a.scope] AND f.path = a.path
              ORDER BY a.n) AS r;
@@ -96,6 +100,7 @@ BEGIN
     o_write = o_row;
     o_state = array_fill(NULL::jsonb, ARRAY[cardinality(c_author)]);
     r_version = array_fill(NULL::bigint, ARRAY[cardinality(w_path)]);
+    r_offset = r_version;
     r_revision = r_version;
     r_at = r_version;
 
@@ -203,6 +208,7 @@ BEGIN
             b = w_blob[j];
             IF b IS NULL AND p_content[k] IS NULL THEN -- deletion of an absent path
                 r_version[j] = p_version[k];
+                r_offset[j] = p_offset[k];
                 r_revision[j] = coalesce(p_revision[k],
                                          s_revision[s] - (s_changed[s] = i)::integer);
                 r_at[j] = coalesce(p_at[k], c_at[i]);
@@ -229,6 +235,7 @@ BEGIN
                          - (p_content[k] IS NOT NULL)::integer;
             s_bytes[s] = s_bytes[s] + coalesce(b_size[b], 0) - coalesce(p_size[k], 0);
             p_version[k] = p_version[k] + 1;
+            p_offset[k] = greatest(p_offset[k], w_offset[j]);
             p_revision[k] = s_revision[s];
             p_at[k] = c_at[i];
             p_content[k] = b_id[b];
@@ -236,6 +243,7 @@ BEGIN
             p_write[k] = j;
             r_changed[j] = true;
             r_version[j] = p_version[k];
+            r_offset[j] = p_offset[k];
             r_revision[j] = p_revision[k];
             r_at[j] = c_at[i];
             any_changed = true;
@@ -283,30 +291,34 @@ BEGIN
         AS n (id, digest, size, created_at, body)
      WHERE n.created_at IS NOT NULL;
     INSERT INTO version (scope, path, version, revision, at, content, digest, size, base, type,
-                         author, reason, run)
+                         author, reason, run, version_offset)
     SELECT s_id[p_scope[n.path]], p_path[n.path], n.version, n.revision, n.at, b_id[n.blob],
            b_digest[n.blob], b_size[n.blob], b_id[n.base], n.type,
-           c_author[n.commit], c_reason[n.commit], c_run[n.commit]
-      FROM unnest(w_path, w_commit, w_blob, w_base, w_type, r_changed, r_version, r_revision, r_at)
-        AS n (path, commit, blob, base, type, changed, version, revision, at)
+           c_author[n.commit], c_reason[n.commit], c_run[n.commit], n.version_offset
+      FROM unnest(w_path, w_commit, w_blob, w_base, w_type, r_changed, r_version, r_offset,
+                  r_revision, r_at)
+        AS n (path, commit, blob, base, type, changed, version, version_offset, revision, at)
      WHERE n.changed;
-    INSERT INTO entry (scope, path, version, revision, at, content, digest, size, base, type)
+    INSERT INTO entry (scope, path, version, revision, at, content, digest, size, base, type,
+                       version_offset)
     SELECT s_id[n.scope], n.path, n.version, n.revision, n.at, n.content,
-           b_digest[w_blob[n.write]], n.size, b_id[w_base[n.write]], w_type[n.write]
-      FROM unnest(p_scope, p_path, p_write, p_version, p_revision, p_at, p_content, p_size)
-        AS n (scope, path, write, version, revision, at, content, size)
+           b_digest[w_blob[n.write]], n.size, b_id[w_base[n.write]], w_type[n.write],
+           n.version_offset
+      FROM unnest(p_scope, p_path, p_write, p_version, p_offset, p_revision, p_at, p_content,
+                  p_size)
+        AS n (scope, path, write, version, version_offset, revision, at, content, size)
      WHERE n.write > 0
     ON CONFLICT (scope, path) DO UPDATE
        SET version = excluded.version, revision = excluded.revision, at = excluded.at,
            content = excluded.content, digest = excluded.digest, size = excluded.size,
-           base = excluded.base, type = excluded.type;
+           base = excluded.base, type = excluded.type, version_offset = excluded.version_offset;
     IF cardinality(event_draft) = 0 THEN
         INSERT INTO event (tenant, scope, run, sequence, type, payload, at)
         SELECT s_tenant[p_scope[n.path]], s_id[p_scope[n.path]], c_run[n.commit], n.sequence,
                'workspace.updated',
-               json_build_object('path', p_path[n.path], 'version', n.version)::text, n.at
-          FROM unnest(w_path, w_commit, r_changed, r_version, r_sequence, r_at)
-            AS n (path, commit, changed, version, sequence, at)
+               json_build_object('path', p_path[n.path], 'version', n.version + n.version_offset)::text, n.at
+          FROM unnest(w_path, w_commit, r_changed, r_version, r_offset, r_sequence, r_at)
+            AS n (path, commit, changed, version, version_offset, sequence, at)
          WHERE n.changed;
     ELSE
         -- Ordered by commit, since both kinds of events share the run's sequence.
@@ -314,10 +326,11 @@ BEGIN
         SELECT b.tenant, b.scope, c_run[b.commit], b.sequence, b.type, b.payload, c_at[b.commit]
           FROM (SELECT n.commit, 0 AS later, n.position, s_tenant[p_scope[n.path]] AS tenant,
                        s_id[p_scope[n.path]] AS scope, n.sequence, 'workspace.updated' AS type,
-                       json_build_object('path', p_path[n.path], 'version', n.version)::text
+                       json_build_object('path', p_path[n.path], 'version', n.version + n.version_offset)::text
                          AS payload
-                  FROM unnest(w_path, w_commit, r_changed, r_version, r_sequence) WITH ORDINALITY
-                    AS n (path, commit, changed, version, sequence, position)
+                  FROM unnest(w_path, w_commit, r_changed, r_version, r_offset, r_sequence)
+                       WITH ORDINALITY
+                    AS n (path, commit, changed, version, version_offset, sequence, position)
                  WHERE n.changed
                 UNION ALL
                 SELECT t.commit, 1, t.position, t.draft ->> 'tenant', NULL, t.sequence,
@@ -360,11 +373,13 @@ BEGIN
     END IF;
 END $$;
 
--- Head as [version, revision, at, content, digest, size, type, base, base digest, base size].
+-- Head as [version, revision, at, content, digest, size, type, base, base digest, base size,
+-- offset].
 CREATE FUNCTION head_to_json(scope_id bigint, entry_path text) RETURNS jsonb
 LANGUAGE sql STABLE AS $$
     SELECT jsonb_build_array(e.version, e.revision, e.at, e.content, encode(e.digest, 'hex'),
-                             e.size, e.type, e.base, encode(b.digest, 'hex'), b.size)
+                             e.size, e.type, e.base, encode(b.digest, 'hex'), b.size,
+                             e.version_offset)
       FROM entry AS e LEFT JOIN content AS b ON b.id = e.base
      WHERE e.scope = scope_id AND e.path = entry_path
 $$;

@@ -1,11 +1,12 @@
 -- Record changes.
 
 -- Apply the record changes of one commit in order and write its audit entries, which also name the
--- additional subjects. Items have a `kind`: 'change', 'subject' or 'event'; events are ignored
--- here. Returns NULL if applied; else [index of the refused change, unique key in use], and nothing
--- was applied. With `check_only` the changes are checked but not applied. Callers hold the lock of
--- all records, so that two cannot take the same unique key; if all changed types are unaudited, the
--- locks of their collections are enough, since their unique keys contain the collection.
+-- additional subjects and the author's key. Items have a `kind`: 'change', 'read' (a record with the
+-- expected revision), 'subject', 'key' or 'event'; events are ignored here. Returns NULL if applied;
+-- else [index of the refused change, unique key in use], and nothing was applied. With `check_only`
+-- the changes are checked but not applied. Callers hold the lock of all records, so that two cannot
+-- take the same unique key; if all changed types are unaudited, the locks of their collections are
+-- enough, since their unique keys contain the collection.
 CREATE FUNCTION apply_record_changes(
     changes jsonb, commit_author text, commit_reason text, commit_at bigint, check_only boolean
 ) RETURNS jsonb LANGUAGE plpgsql AS $$
@@ -16,7 +17,18 @@ DECLARE
     refusal text;
     changed_collections jsonb[] = '{}';
     any_audited boolean = false;
+    changed_read bigint;
 BEGIN
+    SELECT e.n INTO changed_read
+      FROM jsonb_array_elements(changes) WITH ORDINALITY AS e (change, n)
+      LEFT JOIN record AS r ON r.tenant = e.change ->> 'tenant' AND r.type = e.change ->> 'type'
+                           AND r.id = e.change ->> 'id'
+     WHERE e.change ->> 'kind' = 'read'
+       AND coalesce(r.revision, 0) <> (e.change ->> 'expected')::bigint
+     ORDER BY e.n LIMIT 1;
+    IF changed_read IS NOT NULL THEN
+        RETURN jsonb_build_array(changed_read, NULL);
+    END IF;
     FOR c IN
         SELECT x.*, e.n
           FROM jsonb_array_elements(changes) WITH ORDINALITY AS e (change, n),
@@ -66,9 +78,11 @@ BEGIN
     SELECT DISTINCT w.pair ->> 0, w.pair ->> 1, 1 FROM unnest(changed_collections) AS w (pair)
     ON CONFLICT (tenant, type) DO UPDATE SET revision = r.revision + 1;
     UPDATE counter SET value = value + 1 WHERE name = 'records' AND any_audited;
-    INSERT INTO audit (tenant, at, author, reason, subjects)
+    INSERT INTO audit (tenant, at, author, reason, subjects, key_id, key_name)
     SELECT e.change ->> 'tenant', commit_at, commit_author, commit_reason,
-           jsonb_agg(concat(e.change ->> 'type', '/', e.change ->> 'id') ORDER BY e.n)::text
+           jsonb_agg(concat(e.change ->> 'type', '/', e.change ->> 'id') ORDER BY e.n)::text,
+           coalesce(jsonb_path_query_first(changes, '$[*] ? (@.kind == "key").id') #>> '{}', ''),
+           coalesce(jsonb_path_query_first(changes, '$[*] ? (@.kind == "key").name') #>> '{}', '')
       FROM jsonb_array_elements(changes) WITH ORDINALITY AS e (change, n)
      WHERE (e.change ->> 'audited')::boolean
      GROUP BY 1 ORDER BY min(e.n);

@@ -28,6 +28,8 @@ SHARED_ETC_PATHS: Final = (
     "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "mime.types",
     "protocols", "services", "ssl/certs", "ssl/openssl.cnf", "ca-certificates", "pki/tls/certs",
 )  # fmt: skip
+HIDDEN_DIRECTORIES: Final = ("/usr/etc", "/usr/local/etc")
+"""Configuration of package managers, which may hold tokens."""
 _SYSTEM_DIRECTORIES: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
 
@@ -94,6 +96,8 @@ def setenv_arguments(env: Mapping[str, str]) -> bytes:
 
 def _system_mounts(stage: str, *, network: bool) -> Iterator[str]:
     yield from ("--ro-bind", "/usr", "/usr")
+    for directory in filter(os.path.isdir, HIDDEN_DIRECTORIES):
+        yield from ("--tmpfs", directory, "--remount-ro", directory)
     for name in _SYSTEM_DIRECTORIES:
         root = File("/", name)
         if root.is_symlink():

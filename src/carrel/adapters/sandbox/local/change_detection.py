@@ -10,14 +10,14 @@ from msgspec import Struct
 
 from carrel.adapters.sandbox.local.safe_walk import DirEntry, DirEntryKind, Segments, can_hold_paths
 from carrel.core.errors import ValidationError
-from carrel.core.identifiers import Path, digest
+from carrel.core.identifiers import Digest, Path
 from carrel.ports.sandbox import ChangedFile, FileKind, InputFile
 
 MAX_CHANGES: Final = 5_000
 MAX_NOTES: Final = 20
 _SPECIAL_MODE_BITS: Final = 0o7000
 TOO_MANY_PATHS: Final = f"far more than {MAX_CHANGES} paths were created; no changes were kept"
-ReadEntry = Callable[[DirEntry], bytes]
+HashEntry = Callable[[DirEntry], Digest]
 
 
 class DirectoryChanges(Struct, frozen=True):
@@ -31,14 +31,14 @@ class DirectoryChanges(Struct, frozen=True):
 
 
 def changes_in_overlay(
-    base: Mapping[Path, InputFile], upper: Iterable[DirEntry], read: ReadEntry
+    base: Mapping[Path, InputFile], upper: Iterable[DirEntry], hash_entry: HashEntry
 ) -> DirectoryChanges:
     """Compare an overlay's upper directory: everything in it was written."""
     upper_entries = tuple(upper)
     by_segments = {entry.segments: entry for entry in upper_entries}
     deleted = frozenset(path for path in base if _is_deleted_in_overlay(path, by_segments))
     remaining = [entry for entry in upper_entries if entry.kind not in {DirEntryKind.WHITEOUT}]
-    return _build_changes(base, remaining, deleted, read)
+    return _build_changes(base, remaining, deleted, hash_entry)
 
 
 def _is_deleted_in_overlay(path: Path, by_segments: Mapping[Segments, DirEntry]) -> bool:
@@ -57,7 +57,7 @@ def changes_in_copy(
     base: Mapping[Path, InputFile],
     stamps: Mapping[Path, tuple[int, int, int]],
     walked: Iterable[DirEntry],
-    read: ReadEntry,
+    hash_entry: HashEntry,
 ) -> DirectoryChanges:
     """Compare a copied directory: files whose inode or times differ are read."""
     entries = tuple(walked)
@@ -68,7 +68,7 @@ def changes_in_copy(
     }
     deleted = frozenset(path for path in base if path.text not in by_text)
     modified = [entry for entry in entries if not _is_unmodified(entry, stamps)]
-    return _build_changes(base, modified, deleted, read)
+    return _build_changes(base, modified, deleted, hash_entry)
 
 
 def _is_unmodified(entry: DirEntry, stamps: Mapping[Path, tuple[int, int, int]]) -> bool:
@@ -94,7 +94,7 @@ def _build_changes(
     base: Mapping[Path, InputFile],
     modified: Iterable[DirEntry],
     missing: frozenset[Path],
-    read: ReadEntry,
+    hash_entry: HashEntry,
 ) -> DirectoryChanges:
     changed: dict[Path, ChangedFile] = {}
     entries: dict[Path, DirEntry] = {}
@@ -114,7 +114,7 @@ def _build_changes(
             notes.append(f"not kept: {path} exists twice in different Unicode forms")
         else:
             seen_paths.add(path)
-            if _differs(base.get(path), entry, read):
+            if _differs(base.get(path), entry, hash_entry):
                 notes += _mode_notes(path, entry)
                 changed[path] = ChangedFile(_file_kind(entry), entry.size)
                 entries[path] = entry
@@ -138,12 +138,12 @@ def _mode_notes(path: Path, entry: DirEntry) -> Iterator[str]:
         yield f"{path} lost its setuid, setgid or sticky bit"
 
 
-def _differs(before: InputFile | None, entry: DirEntry, read: ReadEntry) -> bool:
+def _differs(before: InputFile | None, entry: DirEntry, hash_entry: HashEntry) -> bool:
     """Whether the content or kind differs; a file that was only touched does not."""
     if before is None or before.kind is not _file_kind(entry) or before.blob.size != entry.size:
         return True
     try:
-        return digest(read(entry)) != before.blob.digest
+        return hash_entry(entry) != before.blob.digest
     except FileNotFoundError:  # changed concurrently: detected next time
         return False
 

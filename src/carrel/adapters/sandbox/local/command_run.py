@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
-import signal
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path as File
 from typing import Any, ClassVar, Final
 
@@ -21,8 +21,11 @@ from carrel.adapters.sandbox.local.seccomp import SocketPolicy, filter_for
 from carrel.ports.sandbox import CommandSpec, ResourceLimits, SandboxUnavailable
 
 TERMINATE_GRACE_SECONDS: Final = 2.0
+_END_TIMEOUT_SECONDS: Final = 10.0
 _WATCH_INTERVAL_SECONDS: Final = 0.1
 _MIB: Final = 2**20
+_RESERVE_FACTOR: Final = 4
+"""Private memory one process may reserve, as a multiple of what all may use."""
 MAX_INODES: Final = 32_768
 MAX_COMMAND_BYTES: Final = 128 * 1024 - 1
 
@@ -57,13 +60,18 @@ class CommandOutcome(Struct):
 class CommandRun:
     """A running command."""
 
-    own_processes: ClassVar = 2
-    """Our processes that count towards the process limit: bubblewrap runs twice."""
+    own_processes: ClassVar = 3
+    """Our processes that count towards the limit: the launcher and bubblewrap, twice."""
+
+    counted_tmpfs: ClassVar[tuple[str, ...]] = (".", "side")
+    """Directories in memory whose growth counts towards the memory limit."""
 
     def __init__(
         self, tools: IsolationTools, spec: CommandSpec, name: str, child: ChildProcess
     ) -> None:
         self._tools, self._spec, self._child = tools, spec, child
+        self._tmpfs: list[int] = []
+        self._tmpfs_at_start = 0
         self._kill_reason: str | None = None
         self._cgroup = self._create_cgroup(name)
         self._out, self._err = self._capture_output(child)
@@ -101,6 +109,8 @@ class CommandRun:
         _write_fd(self._child.args, bwrap_arguments.setenv_arguments(self._spec.env))
         stage = await self._child.prepare(self._plan(lower))
         assert stage is not None
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        self._tmpfs = [os.open(name, flags, dir_fd=stage) for name in self.counted_tmpfs]
         return stage
 
     def _plan(self, lower: File | None) -> Mapping[str, Any]:
@@ -117,6 +127,7 @@ class CommandRun:
             "enter": 0,
             "bind": "",
             "own_user": not tools.drops_privileges,
+            "own_count": tools.drops_privileges,
             "uid": tools.uid,
             "gid": tools.gid,
             "drop": tools.drops_privileges,
@@ -143,14 +154,15 @@ class CommandRun:
             "RLIMIT_CPU": bounds.seconds * max(1, os.cpu_count() or 1) + 5,
         }
         if self._cgroup is None:
-            limits["RLIMIT_AS"] = bounds.memory_mb * _MIB
+            # Not RLIMIT_AS: runtimes and thread pools reserve far more than they use.
+            limits["RLIMIT_DATA"] = _RESERVE_FACTOR * bounds.memory_mb * _MIB
             limits["RLIMIT_NPROC"] = bounds.processes + self.own_processes
         return limits
 
     async def finish(self) -> CommandOutcome:
         """Run until the command ends or exceeds a limit. Raises SandboxUnavailable."""
         started = time.monotonic()
-        await self._child.go()
+        await self._go()
         timed_out = not await self._wait_for_end(self._spec.limits.seconds)
         if timed_out:
             await self._stop()
@@ -170,6 +182,10 @@ class CommandRun:
             milliseconds=milliseconds,
             notes=notes,
         )
+
+    async def _go(self) -> None:
+        self._tmpfs_at_start = self._tmpfs_in_use()
+        await self._child.go()
 
     async def _wait_for_output(self) -> None:
         await self._child.ended.wait()
@@ -217,7 +233,12 @@ class CommandRun:
         return None
 
     def _memory_in_use(self) -> int:
-        return process_tree.memory_bytes(self._child.pid)
+        files = self._tmpfs_in_use() - self._tmpfs_at_start
+        return process_tree.memory_bytes(self._child.pid) + max(0, files)
+
+    def _tmpfs_in_use(self) -> int:
+        usages = map(os.fstatvfs, self._tmpfs)
+        return sum((usage.f_blocks - usage.f_bfree) * usage.f_frsize for usage in usages)
 
     async def _stop(self) -> None:
         """Send SIGTERM to all processes and SIGKILL after 2 seconds."""
@@ -243,20 +264,21 @@ class CommandRun:
         return self._child.read_status().get("child-pid")
 
     def _kill_tree(self) -> None:
-        if self._child.ended.is_set():
-            return
-        if root_pid := self._root_pid():
-            process_tree.send_signal(root_pid, signal.SIGKILL, self._child.pid)
-        else:
-            self._child.kill()
+        """Let the launcher kill all processes and exit."""
+        if not self._child.ended.is_set():
+            self._child.terminate()
 
     async def close(self) -> None:
         """Kill all processes and release all resources."""
         self._kill_tree()
         root_pid = self._root_pid()
+        with suppress(TimeoutError):  # the launcher kills all others first
+            await asyncio.wait_for(self._child.ended.wait(), _END_TIMEOUT_SECONDS)
         await self._child.end()
         self._out.close()
         self._err.close()
+        while self._tmpfs:
+            os.close(self._tmpfs.pop())
         if self._cgroup is not None:
             await asyncio.to_thread(self._cgroup.remove)
         elif root_pid is not None:  # it may still be exiting

@@ -11,21 +11,24 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path as File
-from typing import Final
+from typing import IO, Final
 
 from msgspec import Struct
 
 from carrel.adapters.sandbox.local import safe_walk
 from carrel.core.identifiers import Digest, Path
 from carrel.core.store.blob import Blob
-from carrel.ports.sandbox import FetchContents, FileKind, InputFile
+from carrel.ports.blobs import BlobReader
+from carrel.ports.sandbox import FileKind, InputFile
 
 MAX_FARMS: Final = 32
 MAX_CACHE_BYTES: Final = 2**30
-_FETCH_BATCH_BYTES: Final = 32 * 2**20
+_FETCH_BATCH_BYTES: Final = 8 * 2**20
+_LARGE_BYTES: Final = 4 * 2**20
+"""Larger contents are fetched in parts."""
 _MAX_TARGET_BYTES: Final = 4095
 CLOCK_TICK_NS: Final = 20_000_000
 """Two changes within this time may have equal timestamps."""
@@ -88,18 +91,40 @@ class FileCache:
     def _add(self, input_file: InputFile, content: bytes) -> None:
         if not self._content_path(input_file).exists():
             self._store(input_file, content)
-            self._written += len(content)
-            if self._written > self._max_bytes // 4:
-                self._evict()
+            self._count_written(len(content))
+
+    def _count_written(self, size: int) -> None:
+        self._written += size
+        if self._written > self._max_bytes // 4:
+            self._evict()
 
     def _store(self, input_file: InputFile, content: bytes) -> None:
-        fd, temporary = tempfile.mkstemp(dir=self._contents, prefix="half-")
-        with os.fdopen(fd, "wb") as file:
+        with self._writing(input_file) as file:
             file.write(content)
-            os.fchmod(fd, 0o755 if input_file.kind is FileKind.EXECUTABLE else 0o644)
-            if self._owner:
-                os.fchown(fd, *self._owner)
-        os.rename(temporary, self._content_path(input_file))
+
+    @contextmanager
+    def _writing(self, input_file: InputFile) -> Iterator[IO[bytes]]:
+        """Yield a file that becomes the content, or nothing on an error."""
+        fd, temporary = tempfile.mkstemp(dir=self._contents, prefix="half-")
+        try:
+            with os.fdopen(fd, "wb") as file:
+                yield file
+                os.fchmod(fd, 0o755 if input_file.kind is FileKind.EXECUTABLE else 0o644)
+                if self._owner:
+                    os.fchown(fd, *self._owner)
+            os.rename(temporary, self._content_path(input_file))
+        except BaseException:
+            File(temporary).unlink(missing_ok=True)
+            raise
+
+    async def store_parts(self, input_file: InputFile, parts: AsyncIterator[bytes]) -> None:
+        """Store a large content in parts. Raises what the parts raise."""
+        if self._content_path(input_file).exists():
+            return
+        with self._writing(input_file) as file:
+            async for part in parts:
+                await asyncio.to_thread(file.write, part)
+        await asyncio.to_thread(self._count_written, input_file.blob.size)
 
     def _evict(self) -> None:
         """Remove the least recently used contents. Farms keep their own links."""
@@ -169,7 +194,11 @@ class FileCache:
         except OSError as problem:
             if problem.errno != errno.EMLINK:
                 raise
-            self._store(input_file, self._content_path(input_file).read_bytes())
+            with (
+                self._content_path(input_file).open("rb") as source,
+                self._writing(input_file) as file,
+            ):
+                shutil.copyfileobj(source, file, 2**20)
             os.link(self._content_path(input_file), target)
 
     def _make_directories(self, farm: File, directory: str, created: set[str]) -> None:
@@ -276,19 +305,23 @@ def _is_valid_target(target: bytes) -> bool:
 
 
 async def fetch_missing(
-    cache: FileCache, files: Mapping[Path, InputFile], fetch: FetchContents
+    cache: FileCache, files: Mapping[Path, InputFile], blobs: BlobReader
 ) -> dict[Digest, bytes]:
-    """Fetch missing contents in batches; return the targets of links."""
+    """Fetch missing contents, small ones in batches; return the targets of links."""
     missing = cache.missing(tuple(files.values()))
     by_digest: dict[Digest, list[InputFile]] = {}
     for input_file in files.values():
         by_digest.setdefault(input_file.blob.digest, []).append(input_file)
     targets: dict[Digest, bytes] = {}
-    for batch in _batches(missing):
-        contents = await fetch(batch)
+    links = {item.blob.digest for item in files.values() if item.kind is FileKind.LINK}
+    large = [blob for blob in missing if blob.size > _LARGE_BYTES and blob.digest not in links]
+    for blob in large:
+        for input_file in by_digest[blob.digest]:
+            await cache.store_parts(input_file, blobs.read_parts(blob))
+    for batch in _batches([blob for blob in missing if blob not in large]):
+        contents = await blobs.get(batch)
         received = [input_file for digest in contents for input_file in by_digest[digest]]
-        link_digests = {item.blob.digest for item in received if item.kind is FileKind.LINK}
-        targets |= {digest: contents[digest] for digest in link_digests}
+        targets |= {digest: contents[digest] for digest in links & contents.keys()}
         files_only = [item for item in received if item.kind is not FileKind.LINK]
         await asyncio.to_thread(cache.store_all, files_only, contents)
     return targets

@@ -36,6 +36,9 @@ class InstanceInit(CommandRun):
     is killed, and the kernel kills the rest.
     """
 
+    counted_tmpfs = ("side",)
+    """Not the workspace, which the server fills."""
+
     def __init__(
         self, tools: IsolationTools, spec: CommandSpec, name: str, child: ChildProcess
     ) -> None:
@@ -71,7 +74,7 @@ class InstanceInit(CommandRun):
 
         Raises SandboxUnavailable.
         """
-        await self._child.go()
+        await self._go()
         while self.is_alive:
             children = process_tree.children(self._root_pid() or 0)
             if children and process_tree.is_running(children[0], b"sleep"):
@@ -135,6 +138,7 @@ class InstanceCommand(CommandRun):
             "cgroups": cgroup.directories if cgroup else [],
             "enter": self._namespace_pid,
             "stage": "",
+            "own_count": False,
             "bind": "",
             "uid": INSTANCE_UID,
             "gid": INSTANCE_UID,
@@ -156,7 +160,7 @@ class InstanceCommand(CommandRun):
     def _limits(self) -> dict[str, int]:
         limits = super()._limits()
         if self._init_process.cgroup is not None:
-            del limits["RLIMIT_AS"], limits["RLIMIT_NPROC"]
+            del limits["RLIMIT_DATA"], limits["RLIMIT_NPROC"]
         return limits
 
     def _needs_watching(self) -> bool:
@@ -196,6 +200,11 @@ class InstanceJob(InstanceCommand):
         self.log = bytearray()
         out, err = child.detach_fd(child.out), child.detach_fd(child.err)
         return OutputTail(out, JOB_LOG_BYTES, self.log), OutputTail(err, JOB_LOG_BYTES, self.log)
+
+    def _limits(self) -> dict[str, int]:
+        limits = super()._limits()
+        del limits["RLIMIT_CPU"]  # derived from the time limit, which a job has not
+        return limits
 
     async def begin(self) -> None:
         await self._child.go()

@@ -6,12 +6,13 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from carrel.adapters.sandbox.local import change_detection, safe_walk
 from carrel.adapters.sandbox.local.file_cache import CLOCK_TICK_NS, FileCache, MaterializedFiles
 from carrel.adapters.sandbox.local.safe_walk import DirEntry, DirEntryKind
-from carrel.core.identifiers import Digest, Path, digest
+from carrel.core.identifiers import Digest, Path
 from carrel.ports.sandbox import FileKind, InputFile
 
 MAX_ENTRIES: Final = 50_000
@@ -106,7 +107,8 @@ class InstanceFiles:
             if path.text in present or self._synced.get(path.text) == input_file
         }
         stamps = {Path(entry.text): entry.stamp for entry in clean}
-        return change_detection.changes_in_copy(base, stamps, entries, self._read)
+        hash_entry = partial(safe_walk.hash_entry, self.root)
+        return change_detection.changes_in_copy(base, stamps, entries, hash_entry)
 
     def mark_synced(
         self, changes: change_detection.DirectoryChanges, read: Mapping[Path, InputFile]
@@ -142,11 +144,8 @@ class InstanceFiles:
         if file_kind is not input_file.kind:
             return False
         with suppress(OSError):  # a job may change it concurrently
-            return digest(self._read(entry)) == input_file.blob.digest
+            return safe_walk.hash_entry(self.root, entry) == input_file.blob.digest
         return False
-
-    def _read(self, entry: DirEntry) -> bytes:
-        return safe_walk.read(self.root, entry.segments, entry.kind)
 
     def _remove(self, entry: DirEntry) -> None:
         """Remove a file and then its empty parent directories."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from carrel.adapters.sandbox.local import change_detection, safe_walk
+from carrel.adapters.sandbox.local import change_detection
 from carrel.adapters.sandbox.local.command_run import CommandOutcome
 from carrel.adapters.sandbox.local.file_cache import FileCache
 from carrel.adapters.sandbox.local.instance_exec import InstanceInit, InstanceJob
 from carrel.adapters.sandbox.local.instance_files import InstanceFiles
 from carrel.adapters.sandbox.local.local_sandbox import LocalResult, shield_until_done
-from carrel.core.identifiers import Path, digest
+from carrel.core.identifiers import Digest, Path
 from carrel.core.store.blob import Blob
 from carrel.ports.sandbox import CommandResult, CommandSpec, InputFile
 
@@ -42,14 +43,14 @@ class InstanceResult(LocalResult):
         super().__init__(outcome, changes, root, notes)
         self.read: dict[Path, InputFile] = {}
 
-    async def content(self, path: Path) -> bytes:
-        content, self.read[path] = await asyncio.to_thread(self._read_file, path)
-        return content
-
-    def _read_file(self, path: Path) -> tuple[bytes, InputFile]:
-        entry = self._entries[path]
-        content = safe_walk.read(self._root, entry.segments, entry.kind)
-        return content, InputFile(self.changed[path].kind, Blob(digest(content), len(content)))
+    def read_parts(self, path: Path) -> Iterator[bytes]:
+        hasher, size = hashlib.sha256(), 0
+        for part in super().read_parts(path):
+            hasher.update(part)
+            size += len(part)
+            yield part
+        blob = Blob(Digest(f"sha256:{hasher.hexdigest()}"), size)
+        self.read[path] = InputFile(self.changed[path].kind, blob)
 
 
 class Instance:

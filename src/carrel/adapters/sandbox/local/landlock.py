@@ -11,9 +11,7 @@ import ctypes
 import os
 import platform
 import shutil
-import stat
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from pathlib import Path as File
 from typing import Any, Final
 
@@ -31,7 +29,6 @@ from carrel.adapters.sandbox.local.seccomp import SocketPolicy, filter_for
 from carrel.ports.sandbox import CommandSpec
 
 _SYS_LANDLOCK_CREATE_RULESET: Final = 444
-_END_TIMEOUT_SECONDS: Final = 10.0
 _CREATE_RULESET_VERSION: Final = 1
 MIN_ABI: Final = 6
 """First Landlock ABI that stops a command from signalling other processes."""
@@ -89,11 +86,13 @@ class LandlockCommand(CommandRun):
         tools, spec = self._tools, self._spec
         visible_path = "/tmp" if tools.drops_privileges else str(self._directory)
         home_env = {"HOME": f"{visible_path}/home", "TMPDIR": f"{visible_path}/tmp"}
+        home_env["GIT_CONFIG_NOSYSTEM"] = "1"  # git fails if /etc/gitconfig exists and is denied
         has_cgroup = self._cgroup is not None
         return {
             "cgroups": self._cgroup.directories if self._cgroup else [],
             "stage": "",
             "enter": 0,
+            "own_count": False,
             "bind": str(self._directory) if tools.drops_privileges else "",
             "uid": tools.uid,
             "gid": tools.gid,
@@ -123,10 +122,6 @@ class LandlockCommand(CommandRun):
     def _root_pid(self) -> int | None:
         return self._child.pid
 
-    def _kill_tree(self) -> None:
-        if not self._child.ended.is_set():
-            self._child.terminate()
-
     def _needs_watching(self) -> bool:
         return True
 
@@ -153,9 +148,6 @@ class LandlockCommand(CommandRun):
         return None
 
     async def close(self) -> None:
-        self._kill_tree()
-        with suppress(TimeoutError):  # the supervisor kills all others first
-            await asyncio.wait_for(self._child.ended.wait(), _END_TIMEOUT_SECONDS)
         await super().close()
         await asyncio.to_thread(remove_directory, self._directory / "tmp")
         await asyncio.to_thread(remove_directory, self._directory / "home")
@@ -170,11 +162,24 @@ def _landlock_rules(abi: int, visible_path: str) -> dict[str, Any]:
         "network": 3,
         "scopes": 3,
         "paths": [
-            *((path, _READ_ACCESS) for path in (*_SYSTEM_PATHS, *etc_paths)),
+            *(rule for path in (*_SYSTEM_PATHS, *etc_paths) for rule in _readable(path)),
             *((f"/dev/{name}", _READ | _WRITE) for name in _DEVICES),
             *((f"{visible_path}/{directory}", _WORK_ACCESS) for directory in _DIRECTORIES),
         ],
     }
+
+
+def _readable(path: str) -> Iterator[tuple[str, int]]:
+    """Rules to read a path without the hidden directories below, whose names stay visible."""
+    hidden = bwrap_arguments.HIDDEN_DIRECTORIES
+    if path in hidden:
+        return
+    if not any(directory.startswith(f"{path}/") for directory in hidden):
+        yield path, _READ_ACCESS
+        return
+    yield path, _LIST
+    for name in os.listdir(path):
+        yield from _readable(f"{path}/{name}")
 
 
 def _bytes_used(*directories: File) -> int | None:
@@ -197,18 +202,13 @@ def _bytes_used(*directories: File) -> int | None:
 
 
 def remove_directory(directory: File) -> None:
-    """Remove a directory tree, including directories without permissions."""
-
-    def unlock(_: Callable[..., Any], path: str, __: Any) -> None:
-        parent = os.path.dirname(path)
-        for item in (parent, path):
-            with suppress(OSError):
-                if stat.S_ISDIR(os.lstat(item).st_mode):
-                    os.chmod(item, 0o700)
-        with suppress(OSError):
-            if os.path.isdir(path) and not os.path.islink(path):
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                os.unlink(path)
-
-    shutil.rmtree(directory, onerror=unlock)
+    """Remove a directory tree of any depth, including directories without permissions."""
+    try:
+        root = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        safe_walk.remove_entries(root)
+    finally:
+        os.close(root)
+    directory.rmdir()

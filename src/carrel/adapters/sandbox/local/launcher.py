@@ -71,12 +71,10 @@ def _launch(plan: dict[str, Any], server: Any) -> None:
         _send(server, b"S")
     if not _read(server):
         return
-    if plan["landlock"]:
-        _supervise(plan, server, program)
-    elif plan["enter"]:
+    if plan["enter"]:
         _run_in_namespaces(plan, server, program)
     else:
-        _exec_command(plan, program)
+        _supervise(plan, server, program)
 
 
 def _read(server: Any) -> bytes:
@@ -140,9 +138,7 @@ def _mount_stage(plan: dict[str, Any]) -> None:
     stage, uid, gid = plan["stage"], plan["uid"], plan["gid"]
     if plan["own_user"]:
         _check_result(_libc.unshare(NEWUSER | NEWNS), "unsharing the user namespace")
-        _write("/proc/self/setgroups", "deny")
-        _write("/proc/self/uid_map", f"{uid} {uid} 1")
-        _write("/proc/self/gid_map", f"{gid} {gid} 1")
+        _map_user(uid, gid)
     else:
         _check_result(_libc.unshare(NEWNS), "unsharing the mount namespace")
     _mount("none", "/", "", MS_REC | MS_PRIVATE)
@@ -217,23 +213,23 @@ def _run_in_namespaces(plan: dict[str, Any], server: Any, program: int) -> None:
 
 
 def _supervise(plan: dict[str, Any], server: Any, program: int) -> None:
-    """Wait for a command without a pid namespace, then kill all its processes.
+    """Wait for the command, then kill all its processes; also if the server dies.
 
-    Orphans are adopted, so that all of them can be found.
+    Orphans are adopted, so that all of them can be found: bubblewrap's own child may be forked, but
+    not yet bound to its parent, when bubblewrap is killed.
     """
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     signal.signal(signal.SIGTERM, lambda *_: _kill_all_and_exit(137))
+    _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != plan["parent"]:
+        os._exit(137)
+    plan["parent"] = os.getpid()
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        plan["parent"] = os.getppid()
         _exec_command(plan, program)
-    server.close()
-    os.close(1)
-    os.close(2)
-    _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != plan["parent"]:
-        _kill_all_and_exit(137)
+    for fd in (server.detach(), 1, 2, *plan["keep"]):
+        os.close(fd)
     while True:
         pid, status = os.wait()
         if pid == child:
@@ -253,28 +249,24 @@ def _kill_all_and_exit(code: int) -> None:
 
 
 def _descendants(pid: int) -> list[int]:
-    """Return all descendants of a process."""
-    children: list[int] = []
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children") as file:
-            children = [int(child) for child in file.read().split()]
-    except OSError:
-        return []
-    return children + [descendant for child in children for descendant in _descendants(child)]
+    """Return all descendants of a process, the nearest first."""
+    pids = [pid]
+    for parent in pids:
+        with suppress(OSError), open(f"/proc/{parent}/task/{parent}/children") as file:
+            pids += [int(child) for child in file.read().split()]
+    return pids[1:]
 
 
 def _exec_command(plan: dict[str, Any], program: int) -> None:
-    for name, limit in plan["limits"].items():
-        resource_id = getattr(resource, name)
-        _, hard = resource.getrlimit(resource_id)
-        effective = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-        resource.setrlimit(resource_id, (effective, effective))
+    limits = dict(plan["limits"])
+    process_limit = limits.pop("RLIMIT_NPROC", None)
+    for name, limit in limits.items():
+        _set_limit(name, limit)
     directory = os.open(plan["directory"], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     if plan["drop"]:
-        if not plan["enter"]:  # in an entered namespace they are dropped already
-            os.setgroups([])
-        os.setresgid(plan["gid"], plan["gid"], plan["gid"])
-        os.setresuid(plan["uid"], plan["uid"], plan["uid"])
+        _drop_privileges(plan)
+    if process_limit is not None:
+        _limit_processes(plan, process_limit)
     _die_with_parent(plan["parent"])
     os.fchdir(directory)
     for fd in plan["keep"]:
@@ -285,7 +277,44 @@ def _exec_command(plan: dict[str, Any], program: int) -> None:
         _apply_landlock(plan["landlock"])
     if plan["seccomp"]:
         _apply_seccomp(plan["seccomp"])
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # ignored by Python, which is inherited
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     os.execve(program, plan["argv"], plan["env"])
+
+
+def _drop_privileges(plan: dict[str, Any]) -> None:
+    if not plan["enter"]:  # in an entered namespace they are dropped already
+        os.setgroups([])
+    os.setresgid(plan["gid"], plan["gid"], plan["gid"])
+    os.setresuid(plan["uid"], plan["uid"], plan["uid"])
+
+
+def _limit_processes(plan: dict[str, Any], limit: int) -> None:
+    """Limit the processes of this command, not of all commands of the same user."""
+    if plan["own_count"]:
+        _enter_user_namespace(plan["uid"], plan["gid"])
+    _set_limit("RLIMIT_NPROC", limit)
+
+
+def _set_limit(name: str, limit: int) -> None:
+    resource_id = getattr(resource, name)
+    _, hard = resource.getrlimit(resource_id)
+    effective = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(resource_id, (effective, effective))
+
+
+def _enter_user_namespace(uid: int, gid: int) -> None:
+    """Enter a new user namespace, in which the processes of a user are counted anew."""
+    _prctl(PR_SET_DUMPABLE, 1)  # otherwise only root may write the maps
+    _check_result(_libc.unshare(NEWUSER), "unsharing the user namespace")
+    _map_user(uid, gid)
+    _prctl(PR_SET_DUMPABLE, 0)
+
+
+def _map_user(uid: int, gid: int) -> None:
+    _write("/proc/self/setgroups", "deny")
+    _write("/proc/self/uid_map", f"{uid} {uid} 1")
+    _write("/proc/self/gid_map", f"{gid} {gid} 1")
 
 
 def _apply_landlock(rules: dict[str, Any]) -> None:

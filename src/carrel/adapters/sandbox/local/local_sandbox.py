@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from collections.abc import AsyncIterator, Collection, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path as File
 from typing import Any, Final, TypeVar
 
@@ -30,6 +31,8 @@ from carrel.adapters.sandbox.local.landlock import LandlockCommand, remove_direc
 from carrel.adapters.sandbox.local.self_test import (
     FAILURE_REASONS,
     NONE,
+    PROBE_CONTENT,
+    ProbeContents,
     SandboxSettings,
     detect_isolation,
     escape_attempt,
@@ -38,11 +41,11 @@ from carrel.adapters.sandbox.local.self_test import (
 )
 from carrel.core.identifiers import Digest, Path, digest
 from carrel.core.store.blob import Blob
+from carrel.ports.blobs import BlobReader
 from carrel.ports.sandbox import (
     ChangedFile,
     CommandResult,
     CommandSpec,
-    FetchContents,
     FileKind,
     InputFile,
     ResourceLimits,
@@ -80,8 +83,11 @@ class LocalResult:
         self._root = root
 
     async def content(self, path: Path) -> bytes:
+        return await asyncio.to_thread(lambda: b"".join(self.read_parts(path)))
+
+    def read_parts(self, path: Path) -> Iterator[bytes]:
         entry = self._entries[path]
-        return await asyncio.to_thread(safe_walk.read, self._root, entry.segments, entry.kind)
+        return safe_walk.read_parts(self._root, entry.segments, entry.kind)
 
 
 class EphemeralSandbox:
@@ -137,18 +143,14 @@ class EphemeralSandbox:
 
     async def _attempt(self, tools: IsolationTools) -> None:
         """Run an escape attempt. Raises SandboxUnavailable if it succeeds or cannot run."""
-
-        async def fetch(blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
-            return {blob.digest: b"old\n" for blob in blobs}
-
-        old = InputFile(FileKind.FILE, Blob(digest(b"old\n"), 4))
+        old = InputFile(FileKind.FILE, Blob(digest(PROBE_CONTENT), len(PROBE_CONTENT)))
         files = {Path("d/a"): old, Path("e"): old}
         with plant_probe() as (canary, port):
             spec = CommandSpec(
                 "trial", escape_attempt(canary, port), files, ResourceLimits(seconds=20)
             )
             async with AsyncExitStack() as stack:
-                result = await self._run_command(tools, spec, fetch, stack)
+                result = await self._run_command(tools, spec, ProbeContents(), stack)
             if result.exit_code != 0:
                 raise SandboxUnavailable(
                     FAILURE_REASONS.get(result.exit_code or 0, "commands cannot run")
@@ -186,20 +188,20 @@ class EphemeralSandbox:
         return reason or unsupported_reason(spec.limits, spec.command)
 
     @asynccontextmanager
-    async def run(self, spec: CommandSpec, fetch: FetchContents) -> AsyncIterator[CommandResult]:
+    async def run(self, spec: CommandSpec, blobs: BlobReader) -> AsyncIterator[CommandResult]:
         tools = await self.ready()
         if reason := self.unsupported_spec_reason(spec):
             raise SandboxUnavailable(reason)
         async with AsyncExitStack() as stack:
-            yield await self._run_command(tools, spec, fetch, stack)
+            yield await self._run_command(tools, spec, blobs, stack)
 
     async def _run_command(
-        self, tools: IsolationTools, spec: CommandSpec, fetch: FetchContents, stack: AsyncExitStack
+        self, tools: IsolationTools, spec: CommandSpec, blobs: BlobReader, stack: AsyncExitStack
     ) -> LocalResult:
         command_run = await self._start_run(tools, spec, stack)
         try:
             materialized, targets = await shield_until_done(
-                self._materialize(tools, spec, fetch, stack)
+                self._materialize(tools, spec, blobs, stack)
             )
             stage = await command_run.prepare(materialized.farm)
             stack.callback(os.close, stage)
@@ -248,7 +250,7 @@ class EphemeralSandbox:
         return LandlockCommand(tools, spec, f"{self._lease.name}-{number}", child, directory)
 
     async def _materialize(
-        self, tools: IsolationTools, spec: CommandSpec, fetch: FetchContents, stack: AsyncExitStack
+        self, tools: IsolationTools, spec: CommandSpec, blobs: BlobReader, stack: AsyncExitStack
     ) -> tuple[MaterializedFiles, Mapping[Digest, bytes]]:
         """Return the command's files: a farm if overlays work, else files to copy."""
         cache, files = self._cache, spec.files or {}
@@ -257,7 +259,7 @@ class EphemeralSandbox:
         materialized = cache.acquire_existing(key)
         targets: Mapping[Digest, bytes] = {}
         if materialized is None:
-            targets = await fetch_missing(cache, files, fetch)
+            targets = await fetch_missing(cache, files, blobs)
             materialized = supported_files(files, targets)
             if tools.overlay and materialized.files:
                 materialized = await asyncio.to_thread(cache.acquire, key, targets, materialized)
@@ -278,9 +280,7 @@ class EphemeralSandbox:
 def _compare_directory(
     root: int, materialized: MaterializedFiles, stamps: Mapping[Path, FileStamp]
 ) -> change_detection.DirectoryChanges:
-    def read(entry: safe_walk.DirEntry) -> bytes:
-        return safe_walk.read(root, entry.segments, entry.kind)
-
+    hash_entry = partial(safe_walk.hash_entry, root)
     try:
         entries = tuple(safe_walk.walk(root, MAX_ENTRIES + len(materialized.files)))
     except safe_walk.TooManyEntries:
@@ -288,8 +288,8 @@ def _compare_directory(
             {}, {}, frozenset(), (), change_detection.TOO_MANY_PATHS
         )
     if materialized.farm is not None:
-        return change_detection.changes_in_overlay(materialized.files, entries, read)
-    return change_detection.changes_in_copy(materialized.files, stamps, entries, read)
+        return change_detection.changes_in_overlay(materialized.files, entries, hash_entry)
+    return change_detection.changes_in_copy(materialized.files, stamps, entries, hash_entry)
 
 
 async def shield_until_done(work: Coroutine[Any, Any, Result]) -> Result:

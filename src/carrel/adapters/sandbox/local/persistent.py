@@ -31,13 +31,13 @@ from carrel.adapters.sandbox.local.instances import MAX_JOBS, Instance, instance
 from carrel.adapters.sandbox.local.job_state import JobSnapshot, JobState
 from carrel.adapters.sandbox.local.local_sandbox import EphemeralSandbox, shield_until_done
 from carrel.adapters.sandbox.local.self_test import SandboxSettings
+from carrel.ports.blobs import BlobReader
 from carrel.ports.sandbox import (
     EXIT_LOST,
     EXIT_STOPPED,
     BackgroundJob,
     CommandResult,
     CommandSpec,
-    FetchContents,
     ResourceLimits,
     SandboxUnavailable,
     WriteBack,
@@ -102,20 +102,20 @@ class LocalSandbox(EphemeralSandbox):
         await super().close()
 
     @asynccontextmanager
-    async def run(self, spec: CommandSpec, fetch: FetchContents) -> AsyncIterator[CommandResult]:
+    async def run(self, spec: CommandSpec, blobs: BlobReader) -> AsyncIterator[CommandResult]:
         if spec.instance_key is None:
-            async with super().run(spec, fetch) as result:
+            async with super().run(spec, blobs) as result:
                 yield result
             return
         tools = await self._require_persistent(spec)
         async with AsyncExitStack() as stack:
             try:
                 instance = await stack.enter_async_context(self._acquire_instance(tools, spec))
-                materialized, outcome = await self._run_in_instance(tools, spec, fetch, instance)
+                materialized, outcome = await self._run_in_instance(tools, spec, blobs, instance)
             except InstanceEnded:  # it died while idle, and nothing was run
                 await stack.aclose()
                 instance = await stack.enter_async_context(self._acquire_instance(tools, spec))
-                materialized, outcome = await self._run_in_instance(tools, spec, fetch, instance)
+                materialized, outcome = await self._run_in_instance(tools, spec, blobs, instance)
             files = None if spec.files is None else materialized.files
             async with instance.open_result(outcome, files, materialized.notes) as result:
                 yield result
@@ -211,9 +211,9 @@ class LocalSandbox(EphemeralSandbox):
         return instance
 
     async def _run_in_instance(
-        self, tools: IsolationTools, spec: CommandSpec, fetch: FetchContents, instance: Instance
+        self, tools: IsolationTools, spec: CommandSpec, blobs: BlobReader, instance: Instance
     ) -> tuple[MaterializedFiles, CommandOutcome]:
-        materialized = await shield_until_done(self._update_files(spec, fetch, instance))
+        materialized = await shield_until_done(self._update_files(spec, blobs, instance))
         command = InstanceCommand(
             tools, spec, self._take_child(), instance.init_process, instance.namespace_pid
         )
@@ -225,12 +225,12 @@ class LocalSandbox(EphemeralSandbox):
             self._spare_child = self._spare_child or ChildProcess()
 
     async def _update_files(
-        self, spec: CommandSpec, fetch: FetchContents, instance: Instance
+        self, spec: CommandSpec, blobs: BlobReader, instance: Instance
     ) -> MaterializedFiles:
         assert self._cache is not None
         if spec.files is None:
             return MaterializedFiles({}, ())
-        targets = await fetch_missing(self._cache, spec.files, fetch)
+        targets = await fetch_missing(self._cache, spec.files, blobs)
         materialized = supported_files(spec.files, targets)
         return await asyncio.to_thread(instance.files.update, materialized, targets)
 
@@ -239,28 +239,28 @@ class LocalSandbox(EphemeralSandbox):
         if self._instances.get(instance_key) is instance:
             instance.stop_when_idle(spec.idle_seconds, lambda: self._retire(instance_key))
 
-    async def start(self, spec: CommandSpec, fetch: FetchContents) -> None:
+    async def start(self, spec: CommandSpec, blobs: BlobReader) -> None:
         if spec.instance_key is None:
             raise SandboxUnavailable("background jobs require a persistent workspace sandbox")
         tools = await self._require_persistent(spec)
         try:
-            await self._start_in_instance(tools, spec, fetch)
+            await self._start_in_instance(tools, spec, blobs)
         except InstanceEnded:
-            await self._start_in_instance(tools, spec, fetch)
+            await self._start_in_instance(tools, spec, blobs)
 
     async def _start_in_instance(
-        self, tools: IsolationTools, spec: CommandSpec, fetch: FetchContents
+        self, tools: IsolationTools, spec: CommandSpec, blobs: BlobReader
     ) -> None:
         async with self._acquire_instance(tools, spec) as instance:
             if len(instance.jobs) >= MAX_JOBS:
                 raise SandboxUnavailable(f"{MAX_JOBS} jobs are already running in this sandbox")
-            await shield_until_done(self._start_job(tools, spec, fetch, instance))
+            await shield_until_done(self._start_job(tools, spec, blobs, instance))
 
     async def _start_job(
-        self, tools: IsolationTools, spec: CommandSpec, fetch: FetchContents, instance: Instance
+        self, tools: IsolationTools, spec: CommandSpec, blobs: BlobReader, instance: Instance
     ) -> None:
         assert spec.instance_key is not None and self._lease is not None
-        await self._update_files(spec, fetch, instance)
+        await self._update_files(spec, blobs, instance)
         job = InstanceJob(
             tools, spec, self._take_child(), instance.init_process, instance.namespace_pid
         )

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
+from itertools import count
 from typing import Any, Final
 
 from msgspec import Struct
 
-from carrel.core.identifiers import MAX_PATH_BYTES
+from carrel.core.identifiers import MAX_PATH_BYTES, Digest
+from carrel.ports.blobs import PART_BYTES
 
 _STEP_FLAGS: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIST_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -67,7 +70,7 @@ def walk(root: int, max_entries: int) -> Iterator[DirEntry]:
     left out.
     """
     pending: list[Segments] = [()]
-    count = 0
+    entry_count = 0
     while pending:
         segments = pending.pop()
         with (
@@ -76,8 +79,8 @@ def walk(root: int, max_entries: int) -> Iterator[DirEntry]:
             _open_listable(root, segments) as directory,
         ):
             for entry in _list_directory(directory, segments):
-                count += 1
-                if count > max_entries:
+                entry_count += 1
+                if entry_count > max_entries:
                     raise TooManyEntries
                 yield entry
                 if entry.kind in {
@@ -207,18 +210,70 @@ def open_parent(root: int, segments: Segments) -> Iterator[int]:
         yield parent
 
 
+def remove_entries(root: int) -> None:
+    """Remove everything below a directory that nobody else changes.
+
+    Directories are moved up before they are removed, so that depth costs neither stack nor path
+    length.
+    """
+    numbers = count()
+    pending = _remove_files(root)
+    while pending:
+        name = pending.pop()
+        with _open_directory(root, (name,)) as step:
+            directory = os.open(".", _LIST_FLAGS, dir_fd=step)
+        try:
+            for child in _remove_files(directory):
+                with _open_directory(directory, (child,)):  # a locked directory cannot be moved
+                    pass
+                moved = f".removed-{next(numbers)}"
+                os.rename(child, moved, src_dir_fd=directory, dst_dir_fd=root)
+                pending.append(moved)
+        finally:
+            os.close(directory)
+        os.rmdir(name, dir_fd=root)
+
+
+def _remove_files(directory: int) -> list[str]:
+    """Remove all entries but directories, and return these."""
+    directories = []
+    for name in os.listdir(directory):
+        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        if stat.S_ISDIR(status.st_mode):
+            directories.append(name)
+        else:
+            os.unlink(name, dir_fd=directory)
+    return directories
+
+
 def read(root: int, segments: Segments, kind: DirEntryKind) -> bytes:
     """Return a file's bytes or a link's target.
 
     Raises FileNotFoundError if it is gone or has another type.
     """
+    return b"".join(read_parts(root, segments, kind))
+
+
+def hash_entry(root: int, entry: DirEntry) -> Digest:
+    """Return the digest of a file or link target. Raises FileNotFoundError."""
+    hasher = hashlib.sha256()
+    for part in read_parts(root, entry.segments, entry.kind):
+        hasher.update(part)
+    return Digest(f"sha256:{hasher.hexdigest()}")
+
+
+def read_parts(root: int, segments: Segments, kind: DirEntryKind) -> Iterator[bytes]:
+    """Yield the same as ``read`` in parts, so that a large file is not held whole."""
     with as_not_found(), _open_directory(root, segments[:-1]) as parent:
         if kind is DirEntryKind.LINK:
-            return os.fsencode(os.readlink(segments[-1], dir_fd=parent))
-        with os.fdopen(_open_file(parent, segments[-1]), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise FileNotFoundError
-            return file.read()
+            yield os.fsencode(os.readlink(segments[-1], dir_fd=parent))
+            return
+        file = os.fdopen(_open_file(parent, segments[-1]), "rb", buffering=0)
+    with file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise FileNotFoundError
+        while part := file.read(PART_BYTES):
+            yield part
 
 
 def _open_file(parent: int, name: str) -> int:

@@ -6,7 +6,7 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path as File
 from typing import Final
@@ -16,6 +16,8 @@ from msgspec.structs import replace
 
 from carrel.adapters.sandbox.local import cgroups, landlock
 from carrel.adapters.sandbox.local.command_run import IsolationTools
+from carrel.core.identifiers import Digest
+from carrel.core.store.blob import Blob
 from carrel.ports.sandbox import SandboxUnavailable
 
 NOBODY_UID: Final = 65534
@@ -23,6 +25,7 @@ NONE: Final = "none"
 BUBBLEWRAP: Final = "bubblewrap"
 LANDLOCK: Final = "landlock"
 NO_NETWORK_NAMESPACE: Final = "bubblewrap without a network namespace"
+PROBE_CONTENT: Final = b"old\n"
 
 
 FAILURE_REASONS: Final = {
@@ -53,6 +56,17 @@ LANDLOCK_NEEDS_ROOT: Final = (
     "Landlock does not stop a user from changing the mode and times of their own files, so the"
     " server must run as root to run commands as another user"
 )
+
+
+class ProbeContents:
+    """BlobReader of the escape attempt: every file has the same content."""
+
+    async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
+        return {blob.digest: PROBE_CONTENT for blob in blobs}
+
+    async def read_parts(self, blob: Blob) -> AsyncIterator[bytes]:
+        yield PROBE_CONTENT
+
 
 EscapeAttempt = Callable[[IsolationTools], Awaitable[None]]
 """Runs an escape attempt. Raises SandboxUnavailable if it succeeds."""

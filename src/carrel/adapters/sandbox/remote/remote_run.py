@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import IO, Final, Protocol
 
@@ -39,10 +39,10 @@ from carrel.adapters.sandbox.remote.tar_transfer import (
     unpack_tar,
 )
 from carrel.core.identifiers import Path
+from carrel.ports.blobs import PART_BYTES, BlobReader
 from carrel.ports.sandbox import (
     ChangedFile,
     CommandSpec,
-    FetchContents,
     FileKind,
     SandboxUnavailable,
 )
@@ -102,6 +102,15 @@ class RemoteResult(Struct):
         self.file.seek(start)
         return self.file.read(size)
 
+    def read_parts(self, path: Path) -> Iterator[bytes]:
+        if path in self.links:
+            yield self.links[path]
+            return
+        position, end = self.offsets[path], self.offsets[path] + self.changed[path].size
+        while part := self._read(position, min(PART_BYTES, end - position)):
+            position += len(part)
+            yield part
+
 
 class CommandEnd(Struct, frozen=True):
     """Exit code, timeout flag and duration of a command."""
@@ -126,12 +135,12 @@ OpenMachine = Callable[[CommandSpec], AbstractAsyncContextManager[RemoteMachine]
 
 @asynccontextmanager
 async def run_remotely(
-    spec: CommandSpec, fetch: FetchContents, open_machine: OpenMachine
+    spec: CommandSpec, blobs: BlobReader, open_machine: OpenMachine
 ) -> AsyncIterator[RemoteResult]:
     """Run a command on a new machine. Raises SandboxUnavailable if nothing was run."""
     check_spec(spec)
     files = spec.files or {}
-    contents = await fetch({file.blob for file in files.values()})
+    contents = await blobs.get({file.blob for file in files.values()})
     with tempfile.SpooledTemporaryFile(max_size=_MAX_MEMORY_BYTES) as spool:
         try:
             async with open_machine(spec) as machine:

@@ -20,8 +20,15 @@ class AuditQuery(RequestModel, frozen=True):
 
     limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_ITEMS)] = 100
     cursor: Annotated[
-        str, Meta(pattern="^[0-9]{0,18}$", description="`next` of the previous page.")
+        str, Meta(pattern="^[A-Za-z0-9_-]{0,128}$", description="`next` of the previous page.")
     ] = ""
+
+
+class AuditKeyModel(ResponseModel, frozen=True):
+    """Key through which the author acted, with the name it had then."""
+
+    id: str
+    name: str
 
 
 class AuditEntryModel(ResponseModel, frozen=True):
@@ -33,6 +40,10 @@ class AuditEntryModel(ResponseModel, frozen=True):
         str,
         Meta(description="Author: a person, or the key of a service or agent."),
     ]
+    by_name: Annotated[
+        str | None, Meta(description="Name of the author; null for the server, and once deleted.")
+    ]
+    key: AuditKeyModel | None
     why: str
     subjects: Annotated[list[str], Meta(description="Changed records, as `type/id`.")]
 
@@ -43,10 +54,13 @@ class AuditPageModel(ResponseModel, frozen=True):
 
 
 def audit_entry_to_model(entry: AuditEntry) -> AuditEntryModel:
+    key = entry.key
     return AuditEntryModel(
-        id=str(entry.id),
+        id=entry.id,
         at=rfc3339(entry.at),
         by=entry.author,
+        by_name=entry.author_name,
+        key=None if key is None else AuditKeyModel(id=key.id, name=key.name),
         why=entry.reason,
         subjects=list(entry.subjects),
     )
@@ -62,9 +76,8 @@ def audit_entry_to_model(entry: AuditEntry) -> AuditEntryModel:
 )
 async def list_audit_entries(request: Request[None, AuditQuery]) -> Response:
     """List audit log entries, newest first."""
-    before_id = int(request.query.cursor or 0)
     page = await audit.list_audit_entries(
-        request.ports, request.actor, before=before_id, limit=request.query.limit
+        request.ports, request.actor, before=request.query.cursor, limit=request.query.limit
     )
     return Response.json(
         AuditPageModel(items=[audit_entry_to_model(entry) for entry in page.items], next=page.next)

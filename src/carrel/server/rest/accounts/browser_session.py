@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from carrel.actions.accounts import credentials, sign_in
 from carrel.core.access import Actor, CredentialKind, Permission, Role
-from carrel.core.errors import Busy, Forbidden, Unauthenticated, ValidationError
+from carrel.core.errors import Busy, Forbidden, TooManyAttempts, Unauthenticated, ValidationError
 from carrel.ports import Ports
 from carrel.server.http.cookies import SESSION_COOKIE, SiteSettings, find_cookie
 from carrel.server.http.endpoint import Endpoint, Request, RequestModel, ResponseModel, endpoint
@@ -71,7 +71,7 @@ def _create_endpoint(site: SiteSettings) -> Endpoint:
         public=True,
         body=CreateBrowserSessionBody,
         responses={200: BrowserSessionModel},
-        refusals=(Unauthenticated, Forbidden, Busy),
+        refusals=(Unauthenticated, Forbidden, TooManyAttempts, Busy),
         response_headers=("Set-Cookie",),
         tag=_TAG,
         max_body=4096,
@@ -94,11 +94,14 @@ def _create_endpoint(site: SiteSettings) -> Endpoint:
 
 
 async def _exchange_for_token(request: Request[CreateBrowserSessionBody]) -> str:
-    code, token = request.body.code, request.body.token
+    ports, code, token = request.ports, request.body.code, request.body.token
     if code and not token:
-        return (await sign_in.redeem_code(request.ports, code, sign_in.BROWSER_KEY_NAME)).token
+        signed_in = await ports.attempts.limit(
+            code, lambda: sign_in.redeem_code(ports, code, sign_in.BROWSER_KEY_NAME)
+        )
+        return signed_in.token
     if token and not code:
-        return await sign_in.create_session(request.ports, token)
+        return await ports.attempts.limit(token, lambda: sign_in.create_session(ports, token))
     raise ValidationError("send either a code or a token")
 
 

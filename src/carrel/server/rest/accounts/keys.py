@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from carrel.actions.accounts import keys
+from carrel.actions.accounts import key_rotation, keys
 from carrel.actions.accounts.keys import KeySpec
 from carrel.core.access import CredentialKind, Permission
 from carrel.core.accounts import key_from_record
@@ -29,7 +29,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 class CreateKeyBody(RequestModel, frozen=True):
     name: Line
     kind: CredentialKind
-    person_id: Annotated[Id, Meta(description="Defaults to the caller.")] | None = None
+    person_id: Annotated[Id, Meta(description="Only the caller.")] | None = None
     agent_id: Annotated[Id, Meta(description="Id or slug.")] | None = None
     workspace: Id | None = None
     scopes: Annotated[list[Permission], Meta(min_length=1, max_length=100)] | None = None
@@ -112,12 +112,39 @@ async def _load_models(request: Request[Any, Any], records: Sequence[Record]) ->
 async def create(request: Request[CreateKeyBody]) -> Response:
     """Create a key.
 
-    For yourself, or with tenant:admin for other people, services and agents. A key never has more
-    permissions than the credential that creates it.
+    For yourself, or with tenant:admin for services and agents; invite other people instead. A key
+    never has more permissions and never lives longer than the key that creates it: without
+    `expiresAt` it ends with that key.
     """
     issued = await keys.create(
         request.ports, request.actor, _key_spec(request.body), request.idempotency_key
     )
+    return _issued_response(issued)
+
+
+@endpoint(
+    "POST",
+    "/v1/keys/{id}/rotate",
+    params={"id": Id},
+    responses={201: CreatedKeyModel},
+    refusals=(Forbidden, NotFound, Conflict, Busy),
+    tag=_TAG,
+    idempotent=True,
+)
+async def rotate(request: Request) -> Response:
+    """Replace a key by a new one; the old one stays valid for an hour.
+
+    The new key has the same holder, scopes and end. Any key may rotate itself. A person may rotate
+    their keys, and tenant:admin those of services and agents, with a key that is worth as much and
+    lives as long.
+    """
+    id = request.params["id"]
+    return _issued_response(
+        await key_rotation.rotate(request.ports, request.actor, id, request.idempotency_key)
+    )
+
+
+def _issued_response(issued: keys.IssuedKey) -> Response:
     fields = msgspec.structs.asdict(key_to_model(issued.key, None))
     return Response.json(
         CreatedKeyModel(**fields, key=issued.token), 201, {"Cache-Control": "no-store"}
@@ -138,6 +165,7 @@ ENDPOINTS: Final = (
         "List your keys; with tenant:admin, all keys of the tenant.", keys.list_keys, KeyPageModel
     ),
     create,
+    rotate,
     _KEYS.get("Get a key: your own, or with tenant:admin any."),
     _KEYS.delete(
         "Revoke a key: your own, or with tenant:admin any.", keys.revoke, (NotFound, Busy)

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.actions.accounts import sign_in
-from carrel.core.errors import Busy, Unauthenticated
+from carrel.core.errors import Busy, TooManyAttempts, Unauthenticated
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.response import Response
 from carrel.server.rest.accounts.people import PersonModel, person_to_model
@@ -30,13 +30,14 @@ class SignInModel(ResponseModel, frozen=True):
     public=True,
     body=SignInBody,
     responses={200: SignInModel},
-    refusals=(Unauthenticated, Busy),
+    refusals=(Unauthenticated, TooManyAttempts, Busy),
     tag="Signing in",
     max_body=4096,
 )
 async def create(request: Request[SignInBody]) -> Response:
     """Exchange a one-time code for a token. A code expires after 1 hour."""
-    result = await sign_in.redeem_code(request.ports, request.body.code)
+    ports, code = request.ports, request.body.code
+    result = await ports.attempts.limit(code, lambda: sign_in.redeem_code(ports, code))
     model = SignInModel(
         token=result.token,
         person=person_to_model(result.person),

@@ -35,6 +35,8 @@ _MAX_EXCERPT_LENGTH: Final = 200
 class CreateDreamBody(RequestModel, frozen=True):
     dry_run: bool = False
     """Only report what would change, with the diff."""
+    force: bool = False
+    """Dream even if the agent's scheduled dreams are less than an interval apart."""
 
 
 class RejectDreamBody(RequestModel, frozen=True):
@@ -199,11 +201,16 @@ async def sweep(request: Request[CreateDreamBody]) -> Response:
     """Run a dream: promote frequently recalled memories to MEMORY.md.
 
     Reports why each other candidate was not promoted. If the agent's config sets `dreaming.review`,
-    promotions are only proposed.
+    promotions are only proposed. If its dreams are scheduled, one within the interval after the
+    last is refused with 409 and `nextDreamAt`, unless `force` is sent.
     """
-    name, dry_run = request.params["id"], request.body.dry_run
     report = await dreams.sweep(
-        request.ports, request.actor, name, dry_run=dry_run, idempotency_key=request.idempotency_key
+        request.ports,
+        request.actor,
+        request.params["id"],
+        dry_run=request.body.dry_run,
+        force=request.body.force,
+        idempotency_key=request.idempotency_key,
     )
     return Response.json(dream_to_model(report))
 

@@ -29,7 +29,7 @@ MemoryTag = Annotated[str, Meta(min_length=1, max_length=core.MAX_TAG_LENGTH)]
 class MemoryListQuery(PageQuery, frozen=True):
     q: Annotated[
         str | None,
-        Meta(description="Search by word prefixes, best match first. Not counted as a recall."),
+        Meta(description="Question or words, best match first. Not counted as a recall."),
     ] = None
 
 
@@ -41,6 +41,13 @@ class CreateMemoryBody(RequestModel, frozen=True):
     scope: Annotated[
         str, Meta(description="Scope of the session: `main`; any other value means shared.")
     ] = "main"
+    supersedes: (
+        Annotated[
+            str,
+            Meta(min_length=1, max_length=128, description="Id of the memory that it replaces."),
+        ]
+        | None
+    ) = None
 
 
 class MemoryModel(ResponseModel, frozen=True):
@@ -54,7 +61,7 @@ class MemoryModel(ResponseModel, frozen=True):
     promoted_at: Rfc3339 | None
     """When a dream promoted it to MEMORY.md."""
     score: float | UnsetType = UNSET
-    """Rank score when searched by `q`: 1 for the best match, 1/2 for the second."""
+    """Share of the query that it answers, from 0 to 1, when searched by `q`."""
 
 
 class MemoryPageModel(ResponseModel, frozen=True):
@@ -110,7 +117,9 @@ async def list_memories(request: Request[None, MemoryListQuery]) -> Response:
 async def _remember(request: Request[CreateMemoryBody], versions: tuple[int, ...] = ()) -> Response:
     body = request.body
     audience = Audience.MAIN if body.scope == Audience.MAIN else Audience.SHARED
-    new_memory = memories.NewMemory(body.content, body.tags, body.kind, audience)
+    new_memory = memories.NewMemory(
+        body.content, body.tags, body.kind, audience, None if versions else body.supersedes
+    )
     result = await memories.remember(
         request.ports,
         request.actor,

@@ -7,9 +7,11 @@ from typing import Annotated, Any, Final
 from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions.sessions import sessions
+from carrel.actions.sessions.erasure import delete_session
+from carrel.actions.sessions.sessions import EntryMatch
 from carrel.actions.sessions.sessions import NewEntry as NewTranscriptEntry
 from carrel.core.access import Permission
-from carrel.core.errors import Conflict, NotFound, PayloadTooLarge, ValidationError
+from carrel.core.errors import Busy, Conflict, NotFound, PayloadTooLarge, ValidationError
 from carrel.core.runs import Audience
 from carrel.core.sessions import (
     MAX_CONTENT_BYTES,
@@ -18,8 +20,6 @@ from carrel.core.sessions import (
     Session,
     SpeakerRole,
     TranscriptEntry,
-    TranscriptHit,
-    truncate,
 )
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import PageQuery
@@ -32,7 +32,6 @@ _MAX_BODY_BYTES: Final = 6 * MAX_CONTENT_BYTES + 2**16
 """JSON may escape one character to six bytes."""
 _STREAMING_THRESHOLD_ENTRIES: Final = 500
 """Transcripts with more entries are streamed instead of buffered."""
-_PREVIEW_LENGTH: Final = 200
 _UUID: Final = "^(urn:uuid:)?[{]?[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}[}]?$"
 SessionId = Annotated[str, Meta(pattern=_UUID, description="UUID.")]
 Name = Annotated[str, Meta(max_length=MAX_NAME_LENGTH, pattern="^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
@@ -69,13 +68,14 @@ class SessionEntryModel(ResponseModel, frozen=True):
 
 
 class SessionMatchModel(ResponseModel, frozen=True):
-    """A search match: the start of the entry."""
+    """A search match: the passage of an entry that matches best."""
 
     number: PositiveInt
     timestamp: Rfc3339
     role: SpeakerRole
     preview: str
-    truncated: bool
+    offset: Annotated[Count, Meta(description="Characters of the entry before the preview.")]
+    truncated: Annotated[bool, Meta(description="Whether the preview is not the whole entry.")]
 
 
 class SessionSummaryModel(ResponseModel, frozen=True):
@@ -149,15 +149,14 @@ def entry_to_model(transcript_entry: TranscriptEntry) -> SessionEntryModel:
     )
 
 
-def _match_to_model(hit: TranscriptHit) -> SessionMatchModel:
-    transcript_entry = hit.entry
-    preview, truncated = truncate(transcript_entry.content, _PREVIEW_LENGTH)
+def _match_to_model(match: EntryMatch) -> SessionMatchModel:
     return SessionMatchModel(
-        number=transcript_entry.sequence,
-        timestamp=rfc3339(transcript_entry.at),
-        role=transcript_entry.role,
-        preview=preview,
-        truncated=truncated,
+        number=match.entry.sequence,
+        timestamp=rfc3339(match.entry.at),
+        role=match.entry.role,
+        preview=match.passage.text,
+        offset=match.passage.offset,
+        truncated=not match.is_whole,
     )
 
 
@@ -345,6 +344,22 @@ async def close(request: Request) -> Response:
 
 
 @endpoint(
+    "DELETE",
+    _PATH + "/{sid}",
+    permission=Permission.TENANT_ADMIN,
+    responses={204: None},
+    refusals=(NotFound, Busy),
+    id="sessions_delete",
+    tag=_TAG,
+)
+async def delete(request: Request) -> Response:
+    """Erase a session: its entries, index, file and approvals."""
+    params = request.params
+    await delete_session(request.ports, request.actor, params["id"], params["sid"])
+    return Response.empty(204)
+
+
+@endpoint(
     "GET",
     _PATH + "/{sid}.jsonl",
     permission=Permission.WORKSPACE_READ,
@@ -363,4 +378,4 @@ async def get_transcript(request: Request) -> Response:
     return Response.content(b"".join([chunk async for chunk in lines]), MEDIA_TYPE)
 
 
-ENDPOINTS: Final = (list_sessions, start, get, append, close, get_transcript)
+ENDPOINTS: Final = (list_sessions, start, get, append, close, delete, get_transcript)

@@ -14,7 +14,9 @@ from carrel.core.errors import (
     Forbidden,
     IdempotencyInFlight,
     NotFound,
+    TooManyCommands,
     ValidationError,
+    WorkspaceTooLarge,
 )
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import Id
@@ -97,7 +99,10 @@ async def tools_list(request: Request[Any, ToolListQuery]) -> Response:
     body=ToolCallBody,
     permission=Permission.WORKSPACE_READ,
     responses={200: ToolReplyModel, 202: ToolApprovalPendingModel},
-    refusals=(ValidationError, NotFound, Forbidden, Conflict, IdempotencyInFlight, Busy),
+    refusals=(
+        *(ValidationError, NotFound, Forbidden, Conflict, IdempotencyInFlight, Busy),
+        *(WorkspaceTooLarge, TooManyCommands),
+    ),
     tag=_TAG,
 )
 async def tools_call(request: Request[ToolCallBody]) -> Response:

@@ -31,7 +31,10 @@ _MAX_STREAM_SECONDS: Final = 3600.0
 """A stream ends after this time, so that the client authenticates again."""
 Cursor = Annotated[
     str,
-    Meta(pattern="^[0-9.]{0,64}$", description="Same as Last-Event-ID; 0 starts at the beginning."),
+    Meta(
+        pattern="^[A-Za-z0-9_-]{0,128}$",
+        description="Same as Last-Event-ID; 0 starts at the beginning.",
+    ),
 ]
 
 

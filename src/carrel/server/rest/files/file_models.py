@@ -105,7 +105,7 @@ def file_to_summary(file: File) -> FileSummaryModel:
     return FileSummaryModel(
         path=file.path.text,
         content_type=file.entry.type,
-        version=file.head.version,
+        version=file.version,
         etag=file.etag,
         updated_at=rfc3339(file.head.at),
     )
@@ -116,7 +116,7 @@ def workspace_file_to_model(file: File, content: bytes) -> WorkspaceFileModel:
         path=file.path.text,
         content=decode_text(file, content),
         content_type=file.entry.type,
-        version=file.head.version,
+        version=file.version,
         etag=file.etag,
         updated_at=rfc3339(file.head.at),
     )
@@ -146,7 +146,7 @@ def overlay_file_to_model(
     return OverlayFileModel(
         path=file.path.text,
         content_type=file.entry.type,
-        version=file.head.version,
+        version=file.version,
         etag=file.etag,
         updated_at=rfc3339(file.head.at),
         source=file.source_label or file.source.kind,

@@ -267,6 +267,7 @@ def _get_endpoint(collection: FileCollection) -> Endpoint:
             file.available_update is None,
             file.source_label,
             file.file_class,
+            file.head.version,
         )
         responses = request.caches.responses
         key = (request.ports.store, *_scope_key(file.source), path.text, file.etag, *variant)
@@ -287,19 +288,23 @@ def _scope_key(scope: Scope) -> tuple[str, str, str]:
 async def _version_response(
     collection: FileCollection, request: AnyRequest, version: int
 ) -> Response:
-    """Response with one version of the nearest layer."""
+    """Response with one version, as the stack numbers it."""
     stack = await collection.load_stack(request)
     file, content = await files.read_version(
         request.ports, stack, collection.path(request), version
     )
     if etag_matches(request, file.etag):
         return not_modified(file.etag)
-    return Response.json(collection.to_model(file, content, raw=True), headers={"ETag": file.etag})
+    raw = not collection.wire and request.query.raw
+    return Response.json(collection.to_model(file, content, raw=raw), headers={"ETag": file.etag})
 
 
 def _put_endpoint(collection: FileCollection) -> Endpoint:
     async def rebuild(request: AnyRequest, versions: tuple[int, ...]) -> Response:
-        return await _version_response(collection, request, versions[0])
+        stack, path = await collection.load_stack(request), collection.path(request)
+        file, content = await files.read_written(request.ports, stack, path, versions[0])
+        model = collection.to_model(file, content, raw=True)
+        return Response.json(model, headers={"ETag": file.etag})
 
     @endpoint(
         "PUT",

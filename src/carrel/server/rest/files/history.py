@@ -8,6 +8,7 @@ import msgspec
 
 from carrel.actions.files import files
 from carrel.actions.files import history as files_history
+from carrel.actions.overlay.stack_versions import StackVersion
 from carrel.core.access import Permission
 from carrel.core.errors import (
     Busy,
@@ -18,7 +19,6 @@ from carrel.core.errors import (
     WorkspaceConflict,
     WorkspaceTooLarge,
 )
-from carrel.core.store.entry import Version
 from carrel.server.http.endpoint import IF_MATCH, Endpoint, RequestModel, ResponseModel, endpoint
 from carrel.server.http.response import Response
 from carrel.server.rest.files.file_models import OverlayFileModel, PositiveInt, Rfc3339, rfc3339
@@ -34,6 +34,8 @@ from carrel.server.rest.files.files import (
 
 class VersionModel(ResponseModel, frozen=True):
     version: PositiveInt
+    layer: str
+    """Kind of the layer that has this version."""
     updated_at: Rfc3339
     author: str
     reason: str
@@ -80,14 +82,15 @@ class RestoreFileBody(RequestModel, frozen=True):
     """Required to override a pinned file of an agent."""
 
 
-def version_to_model(version: Version) -> VersionModel:
-    head, entry = version.head, version.head.entry
+def version_to_model(version: StackVersion) -> VersionModel:
+    row, head, entry = version.row, version.row.head, version.row.head.entry
     return VersionModel(
-        version=head.version,
+        version=version.number,
+        layer=version.layer.kind,
         updated_at=rfc3339(head.at),
-        author=version.author,
-        reason=version.reason,
-        run_id=version.run,
+        author=row.author,
+        reason=row.reason,
+        run_id=row.run,
         deleted=entry is None,
         size=entry.blob.size if entry else None,
         sha256=_hex_digest(entry.blob.digest) if entry else None,
@@ -177,7 +180,7 @@ def _layer_to_model(layer: files_history.LayerEntry) -> LayerEntryModel:
     return LayerEntryModel(
         kind=layer.scope.kind,
         name=layer.scope.name,
-        version=layer.head.version if layer.head else None,
+        version=layer.head.stack_version if layer.head else None,
         sha256=_hex_digest(entry.blob.digest) if entry else None,
         base_sha256=_hex_digest(entry.base.digest) if entry and entry.base else None,
     )

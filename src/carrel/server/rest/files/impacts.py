@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from msgspec import Meta, field
+from msgspec import UNSET, Meta, UnsetType, field
 
 from carrel.actions.overlay import edit_impact
 from carrel.core.access import Permission
@@ -15,6 +15,14 @@ from carrel.server.http.response import Response
 from carrel.server.rest.files.files import FILE_COLLECTIONS, FileCollection
 
 Count = Annotated[int, Meta(ge=0)]
+
+
+class LayerClashModel(ResponseModel, frozen=True):
+    """Existing path of another layer that does not allow the path to be a file."""
+
+    layer: str
+    """`agent` and its slug, `template` or `defaults`."""
+    path: str
 
 
 class ImpactModel(ResponseModel, frozen=True):
@@ -30,6 +38,8 @@ class ImpactModel(ResponseModel, frozen=True):
     """Agents for which the edit would await review."""
     shadowed: Count
     """Agents for which a nearer layer overrides the file."""
+    clashes: list[LayerClashModel] | UnsetType = UNSET
+    """What makes the path a directory, or a parent of it a file; at most 100, absent if none."""
 
 
 def _impact_endpoint(collection: FileCollection) -> Endpoint:
@@ -54,6 +64,11 @@ def _impact_endpoint(collection: FileCollection) -> Endpoint:
                 changes=result.changes,
                 asked=result.reviews,
                 shadowed=result.shadowed,
+                clashes=[
+                    LayerClashModel(layer=clash.layer, path=clash.path.text)
+                    for clash in result.clashes
+                ]
+                or UNSET,
             )
         )
 

@@ -53,6 +53,7 @@ def _load_row(
     key = (
         store,
         id(file.head),
+        file.own_version,
         file.source_label,
         file.file_class,
         file.available_update is None,

@@ -228,7 +228,7 @@ async def _condition(request: OverlayRequest, stack: Stack, path: Path) -> Write
     current = ("", "") if file is None else (hex_digest(file.blob.digest), source_of(file))
     base, source = expected
     if base not in (None, current[0]) or source not in (None, current[1]):
-        version = 0 if file is None else file.head.version
+        version = 0 if file is None else file.version
         raise WorkspaceConflict(f"{path} changed since it was read", version)
     return WriteCondition(absent=True) if file is None else WriteCondition(frozenset({file.etag}))
 

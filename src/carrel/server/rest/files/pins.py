@@ -221,9 +221,31 @@ async def accept_for_all(request: Request[AcceptPinBody]) -> Response:
 
     Returns one result per agent.
     """
+    return await _accept_for_all(request, request.params["id"])
+
+
+@endpoint(
+    "POST",
+    "/v1/defaults/pins/{path...}/accept",
+    permission=Permission.TENANT_ADMIN,
+    body=AcceptPinBody,
+    responses={200: BulkAcceptModel},
+    refusals=(ValidationError, Forbidden, NotFound, Busy),
+    id="pins_accept_default_for_all",
+    tag=_TAG,
+)
+async def accept_default_for_all(request: Request[AcceptPinBody]) -> Response:
+    """Accept a pinned update for every agent that inherits it from the defaults.
+
+    Returns one result per agent.
+    """
+    return await _accept_for_all(request, None)
+
+
+async def _accept_for_all(request: Request[AcceptPinBody], template: str | None) -> Response:
     path, reviewed = Path(request.params["path"]), Digest(f"sha256:{request.body.sha256}")
     outcomes = await pin_reviews.accept_for_all(
-        request.ports, request.actor, request.params["id"], path, reviewed
+        request.ports, request.actor, template, path, reviewed
     )
     results = [_outcome_to_model(outcome) for outcome in outcomes]
     accepted = sum(outcome.success for outcome in results)
@@ -232,4 +254,4 @@ async def accept_for_all(request: Request[AcceptPinBody]) -> Response:
     )
 
 
-ENDPOINTS: Final = (list_pins, accept, roll_back, accept_for_all)
+ENDPOINTS: Final = (list_pins, accept, roll_back, accept_for_all, accept_default_for_all)

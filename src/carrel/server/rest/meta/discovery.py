@@ -21,7 +21,8 @@ PROTOCOL: Final = "1.0"
 def discovery_document(limits: Limits, version: str) -> dict[str, Any]:
     """Build the openwop discovery document.
 
-    The workspace block is at the root and, for older clients, under `capabilities`.
+    The capabilities are at the root and, for older clients, under `capabilities`. With a
+    credential the document has its tenant's limits, which `authScoped` declares.
     """
     workspace = {
         "supported": True,
@@ -30,6 +31,7 @@ def discovery_document(limits: Limits, version: str) -> dict[str, Any]:
         "maxFiles": limits.max_files,
         "maxVersions": limits.max_versions,
     }
+    discovery = {"authScoped": True}
     return {
         "protocolVersion": PROTOCOL,
         "implementation": {"name": "carrel", "version": version},
@@ -38,7 +40,8 @@ def discovery_document(limits: Limits, version: str) -> dict[str, Any]:
         "limits": {"clarificationRounds": 0, "schemaRounds": 0, "envelopesPerTurn": 0},
         "fixtures": [NOOP_WORKFLOW],
         "workspace": workspace,
-        "capabilities": {"workspace": workspace},
+        "discovery": discovery,
+        "capabilities": {"workspace": workspace, "discovery": discovery},
     }
 
 
@@ -56,7 +59,9 @@ async def discovery(request: Request) -> Response:
     """Get the server's capabilities; with a credential, with its tenant's limits."""
     body = encode(discovery_document(await _limits(request), VERSION))
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-    headers = {"ETag": etag, "Cache-Control": "public, max-age=300", "Vary": "Authorization"}
+    visibility = "public" if request.header(b"authorization") is None else "private"
+    cache_control = f"{visibility}, max-age=300"
+    headers = {"ETag": etag, "Cache-Control": cache_control, "Vary": "Authorization"}
     if etag_matches(request, etag):
         return Response.empty(304, headers)
     return Response.content(body, "application/json", headers=headers)

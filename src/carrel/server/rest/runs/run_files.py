@@ -1,4 +1,4 @@
-"""REST endpoints for a run's snapshot: files, diff and events."""
+"""REST endpoints for a run's snapshot: files and diff."""
 
 from __future__ import annotations
 
@@ -7,31 +7,21 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from carrel.actions.events import streams
 from carrel.actions.runs import diff as runs_diff
 from carrel.actions.runs import runs, snapshots
 from carrel.actions.runs.diff import Difference
 from carrel.core.access import Permission
 from carrel.core.errors import Conflict, NotFound, ValidationError
 from carrel.core.identifiers import Path
-from carrel.core.runs import RunStatus
 from carrel.server.http.endpoint import (
     IF_NONE_MATCH,
-    LAST_EVENT_ID,
     Request,
     RequestModel,
     ResponseModel,
     endpoint,
 )
 from carrel.server.http.not_modified import etag_matches
-from carrel.server.http.response import EVENT_STREAM, Response
-from carrel.server.rest.events.events import (
-    Cursor,
-    RunEventModel,
-    event_stream,
-    resume_cursor,
-    run_event_to_model,
-)
+from carrel.server.http.response import Response
 from carrel.server.rest.files.file_models import (
     OverlayFileListModel,
     OverlayFileModel,
@@ -58,18 +48,6 @@ class ChangedFileModel(ResponseModel, frozen=True):
 class RunDiffModel(ResponseModel, frozen=True):
     run_id: str
     changes: list[ChangedFileModel]
-
-
-class RunEventsQuery(RequestModel, frozen=True):
-    since: Cursor | None = None
-
-
-class RunEventPageModel(ResponseModel, frozen=True):
-    events: list[RunEventModel]
-    is_complete: bool
-    """Whether these are the last events of the run."""
-    next: str | None
-    """Cursor to pass as `since`."""
 
 
 @endpoint(
@@ -146,42 +124,10 @@ def _difference_to_model(difference: Difference, text: str | None = None) -> Cha
     return ChangedFileModel(
         path=difference.path.text,
         change=difference.kind,
-        before_version=before.head.version if before else None,
-        after_version=after.head.version if after else None,
+        before_version=before.version if before else None,
+        after_version=after.version if after else None,
         diff=msgspec.UNSET if text is None else text,
     )
 
 
-@endpoint(
-    "GET",
-    "/v1/runs/{id}/events",
-    query=RunEventsQuery,
-    permission=Permission.RUNS_READ,
-    allow_unknown_query=True,
-    responses={200: RunEventPageModel},
-    refusals=(ValidationError, NotFound),
-    headers=(LAST_EVENT_ID,),
-    id="runs_events",
-    tag=_TAG,
-)
-async def list_run_events(request: Request[None, RunEventsQuery]) -> Response:
-    """List a run's events as JSON, or stream them if text/event-stream is accepted."""
-    run = await runs.get(request.ports, request.actor, request.params["id"])
-    if EVENT_STREAM in (request.header(b"accept") or ""):
-        stream = await streams.listen_to_run(
-            request.ports, request.actor, run, resume_cursor(request)
-        )
-        return Response.stream(event_stream(*stream, for_run=True))
-    start = resume_cursor(request) or streams.FROM_START
-    events, next_cursor, at_end = await streams.read_run_page(
-        request.ports, request.actor, run, start
-    )
-    model = RunEventPageModel(
-        events=[run_event_to_model(event) for event in events],
-        is_complete=run.status is not RunStatus.RUNNING and at_end,
-        next=next_cursor,
-    )
-    return Response.json(model)
-
-
-ENDPOINTS: Final = (list_run_files, get_run_file, get_run_diff, list_run_events)
+ENDPOINTS: Final = (list_run_files, get_run_file, get_run_diff)

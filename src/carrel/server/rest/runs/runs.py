@@ -19,7 +19,7 @@ from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, en
 from carrel.server.http.query_fields import PageQuery
 from carrel.server.http.response import Response
 from carrel.server.rest.files.file_models import PositiveInt, Rfc3339, rfc3339
-from carrel.server.rest.runs import run_files
+from carrel.server.rest.runs import run_events, run_files, workflows
 
 _TAG: Final = "Runs"
 AnyRequest = Request[Any, Any]
@@ -59,9 +59,11 @@ class RunCreatedModel(ResponseModel, frozen=True):
 class SnapshotFileModel(ResponseModel, frozen=True):
     path: str
     version: PositiveInt
+    layer: str
+    """Kind of the layer that the file comes from."""
 
 
-class RunSummaryModel(ResponseModel, frozen=True):
+class RunSummaryModel(ResponseModel, frozen=True, kw_only=True):
     run_id: str
     workflow_id: str
     status: RunStatus
@@ -72,17 +74,22 @@ class RunSummaryModel(ResponseModel, frozen=True):
     replay_of: str | None
     started_at: Rfc3339
     ended_at: Rfc3339 | None
-    completed_at: Rfc3339 | None
+    completed_at: Rfc3339 | msgspec.UnsetType = msgspec.UNSET
     kept: bool
 
 
-class RunModel(RunSummaryModel, frozen=True):
+class RunModel(RunSummaryModel, frozen=True, kw_only=True):
     workspace: list[SnapshotFileModel]
 
 
 class RunPageModel(ResponseModel, frozen=True):
     items: list[RunSummaryModel]
     next: str | None
+
+
+class RunCancelledModel(ResponseModel, frozen=True):
+    run_id: str
+    status: RunStatus
 
 
 class UpdateRunBody(RequestModel, frozen=True):
@@ -109,7 +116,7 @@ def run_to_summary(run: Run, tenant: str) -> RunSummaryModel:
     ended = rfc3339(run.ended_at) if run.ended_at else None
     return RunSummaryModel(
         run_id=run.id,
-        workflow_id=run.workflow,
+        workflow_id=run.workflow_id,
         status=run.status,
         owner=owner,
         scope=run.mode,
@@ -118,7 +125,7 @@ def run_to_summary(run: Run, tenant: str) -> RunSummaryModel:
         replay_of=run.replay_of,
         started_at=rfc3339(run.started_at),
         ended_at=ended,
-        completed_at=ended,
+        completed_at=msgspec.UNSET if ended is None else ended,
         kept=run.snapshot_kept,
     )
 
@@ -201,7 +208,8 @@ async def _run_response(request: AnyRequest, run: Run) -> Response:
     except NotFound:  # The snapshot was released, possibly by a concurrent request.
         run, files = await runs.get(request.ports, request.actor, run.id), {}.values()
     workspace = [
-        SnapshotFileModel(path=file.path.text, version=file.head.version) for file in files
+        SnapshotFileModel(path=file.path.text, version=file.version, layer=file.source.kind)
+        for file in files
     ]
     summary = run_to_summary(run, await _tenant_slug(request))
     return Response.json(RunModel(**msgspec.structs.asdict(summary), workspace=workspace))
@@ -246,4 +254,31 @@ async def patch(request: Request[UpdateRunBody]) -> Response:
     return await _run_response(request, run)
 
 
-ENDPOINTS: Final = (start, list_runs, get, patch, *run_files.ENDPOINTS)
+@endpoint(
+    "POST",
+    "/v1/runs/{id}/cancel",
+    body=dict[str, Any],
+    permission=Permission.RUNS_WRITE,
+    responses={200: RunCancelledModel},
+    refusals=(ValidationError, NotFound, Conflict, Busy),
+    idempotent=True,
+    id="runs_cancel",
+    tag=_TAG,
+)
+async def cancel(request: AnyRequest) -> Response:
+    """Cancel a run; the fields of the body are ignored.
+
+    A cancelled run stays cancelled. The conflict of a run that ended otherwise names its status.
+    """
+    run = await runs.update(
+        request.ports, request.actor, request.params["id"], status=RunStatus.CANCELLED
+    )
+    return Response.json(RunCancelledModel(run_id=run.id, status=run.status))
+
+
+ENDPOINTS: Final = (
+    *(start, list_runs, get, patch, cancel),
+    *run_files.ENDPOINTS,
+    *run_events.ENDPOINTS,
+    *workflows.ENDPOINTS,
+)

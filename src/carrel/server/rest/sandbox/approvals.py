@@ -69,6 +69,8 @@ class ApprovalModel(ResponseModel, frozen=True):
     status: ApprovalStatus
     workspace_id: str | None
     sandbox_id: str | None
+    expected_version: int | None
+    """Version of the file that an approved write may replace; 0 if there was none."""
     scope: Audience
     session_id: str | None
     run_id: str | None
@@ -101,6 +103,7 @@ def approval_to_model(approval: Approval) -> ApprovalModel:
         status=approval.status,
         workspace_id=approval.workspace,
         sandbox_id=approval.sandbox,
+        expected_version=approval.expected_version,
         scope=approval.mode,
         session_id=approval.session,
         run_id=approval.run,

@@ -1,0 +1,139 @@
+"""File or directory: decided over all layers that agents compose."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from carrel.actions.overlay.followers import iter_agent_layers, iter_followers
+from carrel.actions.overlay.stacks import load_related_scopes
+from carrel.actions.records import iter_records
+from carrel.core.accounts import tenant_from_record
+from carrel.core.agents.agent import agent_from_record
+from carrel.core.agents.layers import build_stack
+from carrel.core.agents.template import template_from_record
+from carrel.core.errors import Conflict, ValidationError
+from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
+from carrel.core.maintenance.findings import FindingList
+from carrel.core.overlay.file_classes import FileClassRules
+from carrel.core.overlay.path_clashes import PathClash, find_clashes
+from carrel.core.store.record import Record, RecordType
+from carrel.ports import Ports
+
+_SHARED_KINDS: Final = frozenset({ScopeKind.TEMPLATE, ScopeKind.DEFAULTS})
+
+
+class LayerClash(Struct, frozen=True):
+    """Existing path of another layer that does not allow a path to be a file."""
+
+    layer: str
+    """Kind of the layer, with the slug of an agent: `agent marco`, `template`, `defaults`."""
+    path: Path
+
+
+async def check_new_path(ports: Ports, stack: Stack, path: Path, classes: FileClassRules) -> None:
+    """Check a path that a layer of agents may get, if it has none yet.
+
+    Raises ValidationError if it collides with a protected path in letter case, and Conflict if an
+    agent above a shared layer has it as a directory or a parent of it as a file.
+    """
+    kind = stack[0].kind
+    is_shared, may_collide = kind in _SHARED_KINDS, classes.may_collide(path)
+    if not is_shared and not (kind is ScopeKind.AGENT and may_collide):
+        return
+    if any(tree.entry(path) for tree in await ports.trees.read(stack, (path,))):
+        return
+    if may_collide:
+        trees = await ports.trees.read(await load_related_scopes(ports, stack))
+        existing = (other for tree in trees for other in tree.heads)
+        if (collision := classes.find_colliding_path(path, existing)) is not None:
+            raise ValidationError(f"{path} collides on some file systems with {collision}")
+    if is_shared:
+        async for clash in _iter_follower_clashes(ports, stack[0], path):
+            raise Conflict(
+                f"{path} cannot be a file: {clash.layer} has {clash.path}", path=clash.path.text
+            )
+
+
+async def iter_layer_clashes(ports: Ports, layer: Scope, path: Path) -> AsyncIterator[LayerClash]:
+    """Iterate over what does not allow a path to be a file of a shared layer."""
+    scopes = await load_related_scopes(ports, (layer,))
+    for scope, other in await _find_occupants(ports, scopes, path):
+        yield LayerClash(scope.kind.value, other)
+    async for clash in _iter_follower_clashes(ports, layer, path):
+        yield clash
+
+
+async def is_occupied(ports: Ports, layer: Scope, path: Path) -> bool:
+    """Whether anything does not allow a path to be a file of a shared layer."""
+    async for _ in iter_layer_clashes(ports, layer, path):
+        return True
+    return False
+
+
+async def _iter_follower_clashes(
+    ports: Ports, layer: Scope, path: Path
+) -> AsyncIterator[LayerClash]:
+    async for agents in iter_followers(ports, layer):
+        names = {
+            scope: agent_from_record(agent).slug
+            for agent in agents
+            for scope in build_stack(agent)
+            if scope.kind not in _SHARED_KINDS
+        }
+        for scope, other in await _find_occupants(ports, tuple(names), path):
+            yield LayerClash(f"agent {names[scope]}", other)
+
+
+async def _find_occupants(ports: Ports, scopes: Stack, path: Path) -> Sequence[tuple[Scope, Path]]:
+    """Parents of a path that are files in a scope, and the first path below it in each."""
+    occupants = []
+    if path.parents:
+        for tree in await ports.trees.read(scopes, path.parents):
+            occupants += [(tree.scope, parent) for parent in path.parents if tree.entry(parent)]
+    for tree in await ports.trees.read(scopes, prefix=f"{path}/"):
+        occupants += [(tree.scope, below) for below in sorted(tree.heads)[:1]]
+    return occupants
+
+
+async def check_new_stack(ports: Ports, agent: Record) -> None:
+    """Check an agent's own files against another template. Raises Conflict."""
+    for clash in find_clashes(await ports.trees.read(build_stack(agent))):
+        if {clash.file_scope.kind, clash.below_scope.kind} - _SHARED_KINDS:
+            raise Conflict(
+                f"{clash.file} is a file in {clash.file_scope.kind} and a directory in"
+                f" {clash.below_scope.kind} with {clash.below}",
+                path=clash.file.text,
+            )
+
+
+async def check_path_clashes(ports: Ports, findings: FindingList) -> None:
+    """Report paths that are a file in one layer of a stack and a directory in another."""
+    async for tenant in iter_records(ports, "", RecordType.TENANT):
+        names = await _load_template_names(ports, tenant.id)
+        clashes: dict[PathClash, str] = {}
+        defaults, *templates = await ports.trees.read(tuple(names))
+        for tree in templates:
+            clashes |= dict.fromkeys(find_clashes((tree, defaults)), names[tree.scope])
+        async for agent, layers in iter_agent_layers(ports, tenant.id):
+            subject = f"agent {agent_from_record(agent).slug}"
+            for clash in find_clashes(layers):
+                clashes.setdefault(clash, subject)
+        slug = tenant_from_record(tenant).slug
+        for clash, subject in clashes.items():
+            findings.warn(
+                f"{subject} of {slug}",
+                f"{clash.file} is a file of its {clash.file_scope.kind} and a directory of its"
+                f" {clash.below_scope.kind}",
+            )
+
+
+async def _load_template_names(ports: Ports, tenant: str) -> dict[Scope, str]:
+    """Names of the shared layers, the defaults first."""
+    names = {Scope(tenant, ScopeKind.DEFAULTS, ""): "defaults"}
+    async for record in iter_records(ports, tenant, RecordType.TEMPLATE):
+        scope = Scope(tenant, ScopeKind.TEMPLATE, record.id)
+        names[scope] = f"template {template_from_record(record).slug}"
+    return names

@@ -1,0 +1,184 @@
+"""Versions of a file as its stack numbers them, whatever layer they come from.
+
+A stack of one layer shows the layer's own numbers. In an agent's stack the agent's versions carry
+an offset (core/store/entry.py), and an inherited version follows the agent's last one: so numbers
+only rise with writes to the agent, and each leads back to one version of one layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from carrel.actions.overlay.agent_layers import load_resolver
+from carrel.actions.records import Page
+from carrel.core.errors import NotFound
+from carrel.core.identifiers import Path, Scope, Stack
+from carrel.core.overlay.agent_resolution import (
+    AgentFileResolver,
+    file_from_version,
+    is_pin,
+    lower_scopes,
+)
+from carrel.core.overlay.compose import File, Layers, resolve
+from carrel.core.overlay.file_classes import FileClass
+from carrel.core.store.entry import Head, Version
+from carrel.ports import Ports
+
+_PAGE_SIZE = 100
+
+
+class StackVersion(Struct, frozen=True):
+    """One version in the history of a file, with its layer."""
+
+    row: Version
+    layer: Scope
+    own_version: int = 0
+    """Version that the stack had reached before it inherited this one."""
+
+    @property
+    def number(self) -> int:
+        return self.own_version + self.row.head.stack_version
+
+
+class VersionedPath(Struct, frozen=True):
+    """A path of a stack, read together with the versions of its layers."""
+
+    ports: Ports
+    stack: Stack
+    path: Path
+    layers: Layers
+    resolver: AgentFileResolver | None
+    file: File | None
+    """The file as it is served now."""
+
+    @property
+    def own_scope(self) -> Scope:
+        return self.stack[0]
+
+    @property
+    def file_class(self) -> FileClass:
+        return self.resolver.classes.class_of(self.path) if self.resolver else FileClass.LIVE
+
+    async def find(self, number: int) -> StackVersion:
+        """Return a version, deletions included. Raises NotFound."""
+        if self.file and self.file.version == number:
+            [row] = await self._load([(self.file.source, self.path, self.file.head.version)])
+            if row is not None:
+                return StackVersion(row, self.file.source, self.file.own_version)
+        own = await self._own_version_at(number)
+        if own is not None and own.head.stack_version == number:
+            return StackVersion(own, self.own_scope)
+        start = own.head.stack_version if own else 0
+        if own is None or self._can_inherit_after(own.head):
+            scopes = lower_scopes(self.stack, self.file_class)
+            requests = [(scope, self.path, number - start) for scope in scopes]
+            for scope, row in zip(scopes, await self._load(requests), strict=True):
+                if row is not None and row.head.entry is not None:
+                    return StackVersion(row, scope, start)
+        raise NotFound(f"no such version of {self.path}: {number}")
+
+    async def page(self, before: int | None, limit: int) -> Page[StackVersion]:
+        """List versions, newest first. Raises NotFound if there are none."""
+        rows = [row for row in await self._inherited_now(limit) if _is_before(row, before)]
+        own = await self._own_versions(before, limit + 1 - len(rows))
+        rows += own
+        if len(rows) <= limit:
+            rows += [row for row in await self._inherited_first(limit) if _is_before(row, before)]
+        if not rows and before is None:
+            raise NotFound(f"{self.path} has no history here")
+        has_more = len(rows) > limit
+        return Page(tuple(rows[:limit]), str(rows[limit - 1].number) if has_more else None)
+
+    def to_file(self, version: StackVersion) -> File:
+        """Return a version as the file that the stack served. It must not be a deletion."""
+        if self.file and self.file.version == version.number:
+            return self.file
+        return file_from_version(
+            self.stack, self.resolver, version.row.head, version.layer, version.own_version
+        )
+
+    async def _load(self, requests: Sequence[tuple[Scope, Path, int]]) -> Sequence[Version | None]:
+        return await self.ports.trees.versions(requests) if requests else ()
+
+    def _can_inherit_after(self, own: Head) -> bool:
+        """Whether a lower layer may have been served after this version of the nearest layer."""
+        return own.entry is None or is_pin(own.entry) or self.file_class is FileClass.MANAGED
+
+    async def _own_version_at(self, number: int) -> Version | None:
+        """Newest version of the nearest layer up to this number; None if there was none yet.
+
+        Raises NotFound if history does not reach back so far.
+        """
+        if len(self.stack) == 1:
+            [row] = await self._load([(self.own_scope, self.path, number)])
+            return row
+        if not self.layers[0].version(self.path):
+            return None
+        before = number + 1
+        while rows := await self.ports.trees.history(
+            self.own_scope, self.path, before=before, limit=_PAGE_SIZE
+        ):
+            for row in rows:
+                if row.head.stack_version <= number:
+                    return row
+            before = rows[-1].head.version
+        [first] = await self._load([(self.own_scope, self.path, 1)])
+        if first is None:
+            raise NotFound(f"no such version of {self.path}: {number}")
+        return None
+
+    async def _own_versions(self, before: int | None, limit: int) -> list[StackVersion]:
+        result: list[StackVersion] = []
+        cursor = before
+        while len(result) < limit:
+            rows = await self.ports.trees.history(
+                self.own_scope, self.path, before=cursor, limit=limit
+            )
+            result += [
+                version
+                for row in rows
+                if _is_before(version := StackVersion(row, self.own_scope), before)
+            ]
+            if len(rows) < limit:
+                break
+            cursor = rows[-1].head.version
+        return result[:limit]
+
+    async def _inherited_now(self, limit: int) -> list[StackVersion]:
+        """Versions of the layer that is inherited now, since the nearest layer last changed."""
+        file = self.file
+        if file is None or file.source == self.own_scope:
+            return []
+        since = self.layers[0].heads[self.path].at if file.own_version else 0
+        rows = await self.ports.trees.history(file.source, self.path, limit=limit + 1)
+        older = next((n for n, row in enumerate(rows) if row.head.at < since), len(rows))
+        return [StackVersion(row, file.source, file.own_version) for row in rows[: older + 1]]
+
+    async def _inherited_first(self, limit: int) -> list[StackVersion]:
+        """Versions that were inherited before the first version of the nearest layer."""
+        if len(self.stack) == 1 or not self.layers[0].version(self.path):
+            return []
+        [first] = await self._load([(self.own_scope, self.path, 1)])
+        if first is None or not first.head.version_offset:
+            return []
+        newest = first.head.version_offset
+        scopes = lower_scopes(self.stack, self.file_class)
+        candidates = await self._load([(scope, self.path, newest) for scope in scopes])
+        layer = next((scope for scope, row in zip(scopes, candidates, strict=True) if row), None)
+        if layer is None:
+            return []
+        rows = await self.ports.trees.history(layer, self.path, before=newest + 1, limit=limit + 1)
+        return [StackVersion(row, layer) for row in rows]
+
+
+def _is_before(version: StackVersion, number: int | None) -> bool:
+    return number is None or version.number < number
+
+
+async def load_versioned_path(ports: Ports, stack: Stack, path: Path) -> VersionedPath:
+    layers = await ports.trees.read(stack, (path,))
+    resolver = await load_resolver(ports, stack)
+    file = resolve(path, layers) if resolver is None else resolver.resolve(path, layers)
+    return VersionedPath(ports, stack, path, layers, resolver, file)

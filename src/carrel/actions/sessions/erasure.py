@@ -1,0 +1,70 @@
+"""Deletes sessions without a trace: entries, index, files and approvals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from carrel.actions.records import commit_changes, get_by_id_or_slug, iter_records
+from carrel.core.access import Actor, Permission
+from carrel.core.agents.agent import agent_config
+from carrel.core.approvals import approval_from_record, approval_index_key
+from carrel.core.errors import NotFound, ValidationError
+from carrel.core.sessions import Session, parse_session_id
+from carrel.core.store.record import Record, RecordChange, RecordType
+from carrel.ports import Ports
+
+_BATCH_SIZE: Final = 500
+
+
+async def delete_session(ports: Ports, actor: Actor, agent: str, id: str) -> None:
+    """Delete a session with its entries, index, file and approvals. Raises NotFound.
+
+    The audit names the session. If interrupted, it can be repeated.
+    """
+    actor.require(Permission.TENANT_ADMIN)
+    owner = await get_by_id_or_slug(ports, actor.tenant, RecordType.AGENT, agent)
+    session = await _find_session(ports, owner, id)
+    approvals = iter_records(
+        ports, owner.tenant, RecordType.APPROVAL, approval_index_key(agent=owner.id)
+    )
+    changes = [
+        RecordChange(record.tenant, record.type, record.id, None)
+        async for record in approvals
+        if approval_from_record(record).session == session.id
+    ]
+    # A commit without changes has no tenant; a promotion never has the id of a session.
+    changes.append(RecordChange(owner.tenant, RecordType.PROMOTION, session.id, None))
+    subjects = (f"session/{session.id}", f"{RecordType.AGENT}/{owner.id}")
+    await commit_changes(ports, actor, "delete a session", changes, audit_subjects=subjects)
+    while not await _delete(ports, owner, [session]):
+        session = await _find_session(ports, owner, id)
+    await ports.erasure.scrub()
+
+
+async def delete_all_sessions(ports: Ports, tenant: str, agent: str, record: Record | None) -> None:
+    """Delete all sessions of an agent; files too if its record is known."""
+    while batch := await ports.sessions.list(tenant, agent, limit=_BATCH_SIZE):
+        await _delete(ports, record, batch)
+
+
+async def _find_session(ports: Ports, agent: Record, id: str) -> Session:
+    try:
+        [session] = await ports.sessions.get(agent.tenant, [parse_session_id(id)])
+    except ValidationError:
+        session = None
+    if session is None or session.agent != agent.id:
+        raise NotFound("no such session")
+    return session
+
+
+async def _delete(ports: Ports, agent: Record | None, sessions: Sequence[Session]) -> int:
+    """Delete rows, then files; return how many sessions had no new entries and were deleted."""
+    deleted = await ports.sessions.delete(sessions)
+    folder = agent and agent_config(agent).transcripts_dir
+    if agent and folder and ports.transcript_files:
+        with suppress(ValidationError):
+            owner = f"{agent.tenant}/{agent.id}"
+            await ports.transcript_files.delete(folder, owner, sessions)
+    return deleted

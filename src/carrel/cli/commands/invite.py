@@ -1,0 +1,32 @@
+"""`carrel invite`: prints a one-time sign-in link for a person."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from carrel.cli.connection import run_on_server
+from carrel.cli.console import print_json, server_options
+
+if TYPE_CHECKING:
+    from carrel_client import AsyncClient, Invitation
+
+
+@click.command()
+@click.argument("person")
+@server_options
+def invite(person: str, as_json: bool, **options: Any) -> None:
+    """Print a one-time sign-in link for a person.
+
+    PERSON is an id or an e-mail address. Only a person who is owner or admin may invite.
+    """
+    invitation = run_on_server(lambda client: _invite(client, person), options, as_json=as_json)
+    print_json(invitation.facts) if as_json else click.echo(invitation.link)
+
+
+async def _invite(client: AsyncClient, person: str) -> Invitation:
+    if "@" in person:
+        ids = {record.email.casefold(): record.id for record in await client.people.list()}
+        person = ids.get(person.casefold(), person)
+    return await client.people.invite(person)

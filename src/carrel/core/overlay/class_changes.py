@@ -1,0 +1,34 @@
+"""Contents that are served differently when the file classes change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from carrel.core.identifiers import Path, ScopeKind
+from carrel.core.overlay.agent_resolution import AgentFileResolver, is_own_file, is_verbatim
+from carrel.core.overlay.compose import Layers
+from carrel.core.overlay.file_classes import FileClass, FileClassRules
+from carrel.core.store.blob import Blob
+
+
+def blobs_no_longer_rendered(
+    before: FileClassRules, after: FileClassRules, layers: Layers
+) -> Iterator[tuple[Path, Blob]]:
+    """Contents whose placeholders are filled now and would be served verbatim.
+
+    `layers` are those of an agent, or one shared layer, where every new agent would pin them.
+    """
+    is_agent = layers[0].scope.kind is ScopeKind.AGENT
+    resolver = AgentFileResolver(before)
+    for path in sorted({path for tree in layers for path in tree.heads}):
+        new_class = after.class_of(path)
+        if new_class is FileClass.LIVE or new_class is before.class_of(path):
+            continue
+        if not is_agent:
+            entry = layers[0].entry(path)
+            if entry and new_class is FileClass.PINNED:
+                yield path, entry.blob
+            continue
+        file = resolver.resolve(path, layers)
+        if file and not is_verbatim(file) and (new_class is FileClass.PINNED or is_own_file(file)):
+            yield path, file.blob

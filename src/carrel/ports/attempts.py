@@ -1,0 +1,96 @@
+"""Limits failed authentications per client address, in each server process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from ipaddress import IPv6Address, IPv6Network, ip_address
+from math import ceil
+from time import monotonic
+from typing import Final, TypeVar
+
+from carrel.core.errors import TooManyAttempts, Unauthenticated
+from carrel.core.lru_cache import LruCache
+
+Result = TypeVar("Result")
+
+CLIENT_ADDRESS: Final[ContextVar[str]] = ContextVar("carrel_client_address", default="")
+"""Address of the client of this request; empty for callers in the same process."""
+_UNGUESSABLE: Final = re.compile(
+    r"(?:carrel|code)_[\w-]{43}|eyJ[\w-]{10,}\.[\w-]{20,}\.[\w-]{40,}", re.ASCII
+)
+"""Generated keys and codes, of 256 random bits, and signed tokens of an identity provider."""
+_MAX_ADDRESSES: Final = 10_000
+_IPV6_PREFIX_BITS: Final = 64
+
+
+class AttemptLimiter:
+    """Failed attempts per address: a full bucket that leaks at `per_minute`.
+
+    A valid credential that cannot be guessed is never refused. One that may be guessed, such as a
+    token that an operator chose, is refused unchecked while the bucket of its address is full,
+    unless it was valid from there before.
+    """
+
+    def __init__(self, per_minute: int = 30, now: Callable[[], float] = monotonic) -> None:
+        self._max = per_minute
+        self._leak_per_second = per_minute / 60
+        self._now = now
+        self._buckets: LruCache[str, tuple[float, float]] = LruCache(_MAX_ADDRESSES)
+        """Level and its time, by address."""
+        self._valid_tokens: LruCache[tuple[str, str], bool] = LruCache(_MAX_ADDRESSES)
+        """Guessable credentials that were valid, by address."""
+
+    async def limit(self, credential: str, check: Callable[[], Awaitable[Result]]) -> Result:
+        """Return the result of `check`; count it if it raises Unauthenticated.
+
+        Raises TooManyAttempts once the address has failed too often.
+        """
+        address = CLIENT_ADDRESS.get()
+        if not address or not credential:
+            return await check()
+        address = _network_of(address)
+        if _UNGUESSABLE.fullmatch(credential) or self._valid_tokens.get((address, credential)):
+            try:
+                return await check()
+            except Unauthenticated:
+                self._valid_tokens.remove((address, credential))
+                self._add(address)
+                raise
+        self._add(address)  # Before the check, since many may run at the same time.
+        result = await check()
+        self._subtract(address)
+        self._valid_tokens.put((address, credential), True)
+        return result
+
+    def _add(self, address: str) -> None:
+        level, now = self._level(address)
+        if level + 1 > self._max:
+            seconds = ceil((level + 1 - self._max) / self._leak_per_second)
+            raise TooManyAttempts(
+                f"too many failed attempts; try again in {seconds} s", retryAfterSeconds=seconds
+            )
+        self._buckets.put(address, (level + 1, now))
+
+    def _subtract(self, address: str) -> None:
+        level, now = self._level(address)
+        self._buckets.put(address, (max(level - 1, 0.0), now))
+
+    def _level(self, address: str) -> tuple[float, float]:
+        now = self._now()
+        level, since = self._buckets.get(address) or (0.0, now)
+        return max(level - (now - since) * self._leak_per_second, 0.0), now
+
+
+def _network_of(address: str) -> str:
+    """Return an IPv4 address, or the /64 network of an IPv6 address: one client has all of it."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, IPv6Address):
+        if parsed.ipv4_mapped:
+            return str(parsed.ipv4_mapped)
+        return str(IPv6Network((int(parsed), _IPV6_PREFIX_BITS), strict=False))
+    return address

@@ -1,0 +1,40 @@
+"""An agent's `transcriptsDir` is checked when it is set."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path as File
+
+import pytest
+from tests.support.stores import open_ports
+
+from carrel.actions.accounts import tenants
+from carrel.actions.accounts.credentials import authenticate
+from carrel.actions.agents import agents
+from carrel.actions.agents.agents import NewAgent
+from carrel.adapters.filesystem.transcript_directory import DirectoryTranscriptMirror
+from carrel.core.errors import ValidationError
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("folder", ["/etc/carrel", "file", "file/below", "loop/x"])
+async def test_an_unusable_transcripts_directory_is_refused_when_set(
+    tmp_path: File, folder: str
+) -> None:
+    root = tmp_path / "transcripts"
+    root.mkdir()
+    (root / "file").write_text("x")
+    (root / "loop").symlink_to(root / "loop")
+    async with open_ports(tmp_path / "store") as opened:
+        ports = dataclasses.replace(opened, transcript_files=DirectoryTranscriptMirror(root))
+        created = await tenants.create(ports, "acme", "Acme", "Ada", "ada@acme.example")
+        ada = await authenticate(ports, created.token)
+        usable = {"transcriptsDir": "chats/kate"}
+        await agents.create(ports, ada, NewAgent("kate", "Kate", config=usable))
+        assert not (root / "chats").exists()
+        unusable = {"transcriptsDir": folder}
+        with pytest.raises(ValidationError, match="transcriptsDir"):
+            await agents.patch(ports, ada, "kate", {"config": unusable})
+        with pytest.raises(ValidationError, match="transcriptsDir"):
+            await agents.create(ports, ada, NewAgent("luis", "Luis", config=unusable))
