@@ -41,6 +41,8 @@ class AttemptLimiter:
         """Level and its time, by address."""
         self._valid_tokens: LruCache[tuple[str, str], bool] = LruCache(_MAX_ADDRESSES)
         """Guessable credentials that were valid, by address."""
+        self._checking: set[tuple[str, str]] = set()
+        """Guesses that are being checked, by address."""
 
     async def limit(self, credential: str, check: Callable[[], Awaitable[Result]]) -> Result:
         """Return the result of `check`; count it if it raises Unauthenticated.
@@ -50,19 +52,45 @@ class AttemptLimiter:
         address = CLIENT_ADDRESS.get()
         if not address or not credential:
             return await check()
-        address = _network_of(address)
-        if _UNGUESSABLE.fullmatch(credential) or self._valid_tokens.get((address, credential)):
-            try:
-                return await check()
-            except Unauthenticated:
-                self._valid_tokens.remove((address, credential))
-                self._add(address)
-                raise
-        self._add(address)  # Before the check, since many may run at the same time.
-        result = await check()
-        self._subtract(address)
-        self._valid_tokens.put((address, credential), True)
+        attempt = (_network_of(address), credential)
+        if _UNGUESSABLE.fullmatch(credential):
+            return await self._check_then_count(attempt, check)
+        if self._valid_tokens.get(attempt) or attempt in self._checking:
+            result = await self._check_then_count(attempt, check)
+        else:
+            result = await self._count_then_check(attempt, check)
+        self._valid_tokens.put(attempt, True)
         return result
+
+    async def _check_then_count(
+        self, attempt: tuple[str, str], check: Callable[[], Awaitable[Result]]
+    ) -> Result:
+        try:
+            return await check()
+        except Unauthenticated:
+            self._valid_tokens.remove(attempt)
+            self._add(attempt[0])
+            raise
+
+    async def _count_then_check(
+        self, attempt: tuple[str, str], check: Callable[[], Awaitable[Result]]
+    ) -> Result:
+        """Count a guess before its check, since many guesses may be checked at the same time.
+
+        Requests with the same credential meanwhile are the same guess.
+        """
+        self._add(attempt[0])
+        self._checking.add(attempt)
+        is_failed = False
+        try:
+            return await check()
+        except Unauthenticated:
+            is_failed = True
+            raise
+        finally:
+            self._checking.remove(attempt)
+            if not is_failed:
+                self._subtract(attempt[0])
 
     def _add(self, address: str) -> None:
         level, now = self._level(address)

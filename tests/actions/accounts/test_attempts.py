@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from carrel.core.errors import TooManyAttempts, Unauthenticated
+from carrel.core.outages import Unreachable
 from carrel.ports.attempts import CLIENT_ADDRESS, AttemptLimiter
 
 pytestmark = pytest.mark.anyio
@@ -100,6 +101,33 @@ async def test_valid_credentials_use_up_no_attempts() -> None:
     attempts = Attempts()
     answers = [await attempts.by(token) for _ in range(20) for token in sorted(VALID)]
     assert set(answers) == {"200"}
+    assert await attempts.fail(10) == ["401"] * 10
+
+
+async def test_the_first_requests_of_a_valid_token_may_come_at_the_same_time() -> None:
+    attempts = Attempts()
+    answers = await asyncio.gather(*(attempts.by(CHOSEN_TOKEN) for _ in range(100)))
+    assert set(answers) == {"200"}
+    assert await attempts.fail(10) == ["401"] * 10
+
+
+async def test_one_wrong_token_many_times_at_once_uses_up_the_attempts() -> None:
+    attempts = Attempts()
+    answers = await asyncio.gather(*(attempts.by("wrong") for _ in range(100)))
+    assert sorted(answers) == ["401"] * 10 + ["429 in 6"] * 90
+    assert await attempts.by(CHOSEN_TOKEN) == "429 in 6"
+
+
+async def test_a_check_that_an_outage_ends_uses_up_no_attempts() -> None:
+    attempts = Attempts()
+
+    async def fail() -> str:
+        raise Unreachable("database", "ConnectionRefusedError")
+
+    with client_at("192.0.2.1"):
+        for _ in range(20):
+            with pytest.raises(Unreachable):
+                await attempts.limiter.limit(CHOSEN_TOKEN, fail)
     assert await attempts.fail(10) == ["401"] * 10
 
 
