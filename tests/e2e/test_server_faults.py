@@ -130,7 +130,13 @@ def test_connections_leave_descriptors_for_files(tmp_path: File) -> None:
         server.limit_descriptors(used + 40)
         address = ("127.0.0.1", server.port)
         idle = [socket.create_connection(address) for _ in range(60)]
-        wait_until_sync(lambda: server.status() == 503, "further connections are refused")
+
+        def is_refused() -> bool:
+            """A server that is starting closes files, which leaves room for more."""
+            idle.append(socket.create_connection(address))
+            return server.status() == 503
+
+        wait_until_sync(is_refused, "further connections are refused")
         assert len(os.listdir(f"/proc/{server.pid}/fd")) < used + 40
         assert server.shortages() == ["connections use all but the reserved ones"]
         for connection in idle:
