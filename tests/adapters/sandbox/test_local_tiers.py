@@ -6,7 +6,7 @@ import asyncio
 import os
 import shlex
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path as File
 
@@ -93,6 +93,25 @@ async def test_network_is_refused_unless_the_operator_allows_it(commands: Comman
 
 async def test_a_writer_ends_when_its_reader_has_ended(commands: CommandRunner) -> None:
     assert await commands.output_of('yes | head -1; echo "${PIPESTATUS[0]}"') == "y\n141\n"
+
+
+@pytest.fixture
+def signals_of_a_service() -> Iterator[None]:
+    """Signals that a server ignores (as below nohup) and blocks."""
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+    yield
+    signal.signal(signal.SIGHUP, ignored)
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+@pytest.mark.parametrize("name", LOCAL)
+@pytest.mark.usefixtures("signals_of_a_service")
+async def test_a_command_ignores_and_blocks_no_signal(name: str, tmp_path: File) -> None:
+    async with LOCAL[name](tmp_path) as sandbox:
+        killed = "; ".join(f"bash -c 'kill -{name} $$'; echo $?" for name in ("HUP", "USR1"))
+        codes = await CommandRunner(sandbox).output_of(f"{{ {killed}; }} 2> /dev/null")
+        assert codes == "129\n138\n"
 
 
 async def test_git_works(commands: CommandRunner) -> None:

@@ -277,9 +277,16 @@ def _exec_command(plan: dict[str, Any], program: int) -> None:
         _apply_landlock(plan["landlock"])
     if plan["seccomp"]:
         _apply_seccomp(plan["seccomp"])
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # ignored by Python, which is inherited
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    _reset_signals()
     os.execve(program, plan["argv"], plan["env"])
+
+
+def _reset_signals() -> None:
+    """Ignore and block no signal: a command inherits what Python or a service manager set."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def _drop_privileges(plan: dict[str, Any]) -> None:
