@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.support.stores import advance_clock
 from tests.support.tenants import add_person, create_tenant
 
 from carrel.actions.accounts import audit, credentials, invitations, keys, people, sign_in
 from carrel.actions.accounts.keys import KeySpec
 from carrel.core.access import ALL_PERMISSIONS, Actor, CredentialKind, Permission, Role
-from carrel.core.accounts import key_from_record
+from carrel.core.accounts import PersonRecord, key_from_record
 from carrel.core.errors import Forbidden, NotFound, Unauthenticated
 from carrel.ports import Ports
 
@@ -131,3 +132,23 @@ async def test_a_code_ends_when_its_inviter_may_no_longer_invite(ports: Ports, c
         await people.delete(ports, owner, carol.id)
     with pytest.raises(Unauthenticated):
         await exchange(ports, invitation.code)
+
+
+async def test_a_service_neither_makes_admins_nor_redirects_a_persons_sign_in(ports: Ports) -> None:
+    """An issuer's tokens name a person by e-mail address: changing it is a way to sign in."""
+    _, owner = await create_tenant(ports)
+    bob, admin = await add_person(ports, owner, "bob", Role.ADMIN)
+    carol, member = await add_person(ports, owner, "carol")
+    robot = await owners_key(ports, owner, CredentialKind.SERVICE, scopes=ALL_PERMISSIONS)
+    mallory = PersonRecord("Mallory", "mallory@example.com", Role.ADMIN)
+    for person in (bob, carol):
+        with pytest.raises(Forbidden, match="e-mail"):
+            await people.patch(ports, robot, person.id, {"email": "mallory@example.com"})
+    with pytest.raises(Forbidden, match="make a person an admin"):
+        await people.patch(ports, robot, carol.id, {"role": Role.ADMIN})
+    with pytest.raises(Forbidden, match="make a person an admin"):
+        await people.create(ports, robot, mallory)
+    await people.patch(ports, robot, carol.id, {"title": "Tester", "role": Role.MEMBER})
+    await people.create(ports, robot, replace(mallory, role=Role.MEMBER))
+    await people.patch(ports, member, carol.id, {"email": "carol@example.org"})
+    await people.patch(ports, admin, carol.id, {"email": "c@example.org", "role": Role.ADMIN})

@@ -23,7 +23,7 @@ from carrel.actions.records import (
     record_after,
 )
 from carrel.actions.retry import retry_on_conflict
-from carrel.core.access import Actor, Role
+from carrel.core.access import ADMIN_ROLES, Actor, Role
 from carrel.core.accounts import PersonRecord, person_from_record
 from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, ValidationError
 from carrel.core.items import person_items_scope
@@ -80,10 +80,11 @@ async def create(
     """Create a person.
 
     Raises Conflict if the e-mail address is in use, and Forbidden if the role is owner and the
-    caller is not one.
+    caller is not one, or if it is admin and the caller is no person.
     """
     rules = await load_rules(ports, actor.tenant)
     valid = await validate_person(rules.redact_fields(person))
+    _require_person_for_sign_in(actor, None, valid)
     change = person_change(actor.tenant, ports.clock.new_id("per"), valid)
     expected_revisions = await _require_owner(ports, actor, {valid.role})
     committed_at = await commit_changes(
@@ -107,7 +108,8 @@ async def patch(
 ) -> Record:
     """Change the given fields; None clears an optional field.
 
-    Raises Conflict if the e-mail address is in use, or if the tenant would lose its last owner.
+    Raises Conflict if the e-mail address is in use, or if the tenant would lose its last owner, and
+    Forbidden as `create`, and for a service that changes an e-mail address.
     """
     existing = await get(ports, actor, id)
     current = person_from_record(existing)
@@ -115,6 +117,8 @@ async def patch(
     person = await validate_person(replace(current, **rules.redact_fields(fields)))
     if person == current:
         return existing
+    if actor.person != id:
+        _require_person_for_sign_in(actor, current, person)
     expected_revisions = await _require_owner(ports, actor, {current.role, person.role})
     if person.role is not Role.OWNER:
         await _require_another_owner(ports, existing, expected_revisions)
@@ -218,6 +222,19 @@ def subject_unique_key(subject: str) -> str:
 def by_oidc_subject_index(id: str) -> str:
     """Index key under which a person with a linked OIDC subject is listed."""
     return f"oidc:{id}"
+
+
+def _require_person_for_sign_in(
+    actor: Actor, current: PersonRecord | None, person: PersonRecord
+) -> None:
+    """Check who may act as whom, as an invitation does. Raises Forbidden.
+
+    A sign-in of an issuer finds a person by e-mail address, and an admin may accept.
+    """
+    if person.role in ADMIN_ROLES and (current is None or current.role != person.role):
+        actor.require_person_admin("make a person an admin")
+    if current is not None and current.email != person.email:
+        actor.require_person_admin("change another person's e-mail address")
 
 
 async def _require_owner(

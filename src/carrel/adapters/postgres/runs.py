@@ -147,7 +147,7 @@ def _snapshot(
 
 
 def _event_payload(run: Run) -> str:
-    return to_json({"runId": run.id, "workflowId": run.workflow, "status": run.status})
+    return to_json({"runId": run.id, "workflowId": run.workflow_id, "status": run.status})
 
 
 def _run_from_row(row: Row) -> Run:

@@ -149,5 +149,5 @@ def _variables_to_json(run: Run) -> str:
 
 
 def _event_payload(run: Run) -> str:
-    fields = f'"runId":{quoted(run.id)},"workflowId":{quoted(run.workflow)}'
+    fields = f'"runId":{quoted(run.id)},"workflowId":{quoted(run.workflow_id)}'
     return f'{{{fields},"status":"{run.status}"}}'

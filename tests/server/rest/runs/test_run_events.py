@@ -66,6 +66,8 @@ async def test_a_run_in_every_state_fits_the_schema_of_run_snapshots(
         Draft202012Validator(SCHEMA, format_checker=FormatChecker()).validate(snapshot)
         assert ("completedAt" in snapshot) == (snapshot["status"] != "running")
     assert snapshots[0]["workflowId"] == "agent"
+    events = [event for id in ids for event in (await poll(ada, id, timeout=0))["events"]]
+    assert all(event["payload"]["workflowId"] for event in events)
 
 
 @pytest.mark.parametrize("key", ["id", "sequence", "eventId"])
@@ -158,11 +160,18 @@ async def test_a_run_is_cancelled_once_and_an_ended_run_names_its_status(
         assert refused.json()["details"]["status"] == status
 
 
-@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize(
+    ("endpoint", "accept"),
+    [
+        ("events", "application/json"),
+        ("events", "text/event-stream"),
+        ("events/poll", "application/json"),
+    ],
+)
 async def test_an_unknown_stream_mode_is_refused_with_the_supported_ones(
-    ada: httpx.AsyncClient, accept: str
+    ada: httpx.AsyncClient, endpoint: str, accept: str
 ) -> None:
-    path = f"{RUNS}/{await start(ada, workflowId='conformance-noop')}/events"
+    path = f"{RUNS}/{await start(ada, workflowId='conformance-noop')}/{endpoint}"
     for mode in ("bogus", "messages", "", "updates,bogus"):
         refused = await ada.get(path, params={"streamMode": mode}, headers={"Accept": accept})
         assert (refused.status_code, refused.json()["error"]) == (400, "unsupported_stream_mode")

@@ -47,8 +47,7 @@ class RunEventsQuery(RequestModel, frozen=True):
     )
 
 
-class RunEventPollQuery(RequestModel, frozen=True):
-    since: Position | None = None
+class RunEventPollQuery(RunEventsQuery, frozen=True):
     last_sequence: (
         Annotated[Sequence, Meta(description="`sequence` of the last event received.")] | None
     ) = msgspec.field(default=None, name="lastSequence")
@@ -124,7 +123,7 @@ async def list_run_events(request: Request[None, RunEventsQuery]) -> Response:
     permission=Permission.RUNS_READ,
     allow_unknown_query=True,
     responses={200: RunEventPollModel},
-    refusals=(ValidationError, NotFound),
+    refusals=(ValidationError, UnsupportedStreamMode, NotFound),
     id="runs_events_poll",
     tag=_TAG,
 )
@@ -135,6 +134,7 @@ async def poll_run_events(request: Request[None, RunEventPollQuery]) -> Response
     """
     query = request.query
     run = await runs.get(request.ports, request.actor, request.params["id"])
+    _require_stream_mode(query.stream_mode)
     sequence = query.after_sequence if query.last_sequence is None else query.last_sequence
     since = query.since if sequence is None else str(max(sequence, 0))
     timeout = min(query.timeout, _MAX_POLL_SECONDS)
