@@ -20,6 +20,7 @@ from carrel.actions.sandbox import sandboxes, workspace_files, workspaces
 from carrel.adapters.sandbox.local import LocalSandbox, cgroups
 from carrel.core.errors import Conflict, ValidationError
 from carrel.core.identifiers import Path
+from carrel.core.runs import Audience
 from carrel.core.sandbox.tool_access import derive_instance_key, derive_namespace
 from carrel.ports import CommandSlots
 
@@ -165,7 +166,9 @@ async def test_deleting_a_workspace_ends_its_instances_and_saves_nothing(
     await workspaces.delete(tools.ports, tools.owner, NOTES)
     assert (local(tools)._instances, local(tools)._followers) == ({}, {})
     assert await tools.files() == {}
-    instance_key = derive_instance_key(derive_namespace(tools.owner.tenant, NOTES), BOX)
+    instance_key = derive_instance_key(
+        derive_namespace(tools.owner.tenant, NOTES), BOX, Audience.MAIN
+    )
     assert await local(tools).get_job(instance_key, id) is None
 
 
