@@ -17,7 +17,7 @@ from carrel.core.runs import Audience, Run
 from carrel.core.store.tree import Tree
 from carrel.ports import Ports
 
-SNAPSHOT_DELETED: Final = "its snapshot was deleted"
+SNAPSHOT_DELETED: Final = "its snapshot was deleted, or its agent was"
 
 
 async def current_stack(ports: Ports, run: Run) -> Stack:
