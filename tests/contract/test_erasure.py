@@ -9,7 +9,7 @@ from tests.support.populated_store import NOW
 
 from carrel.actions.maintenance.integrity import check_store
 from carrel.core.identifiers import Path
-from carrel.core.runs import Audience
+from carrel.core.runs import Audience, RunStatus
 from carrel.core.sessions import Session
 from carrel.core.store.commit import Applied
 from carrel.core.store.record import RecordChange, RecordType
@@ -22,26 +22,29 @@ async def find_problems(ports: Ports) -> list[str]:
     return [f"{finding}" for finding in findings.items]
 
 
-async def test_an_erased_scope_has_no_files_history_or_runs_and_the_store_is_consistent(
+async def test_an_erased_scope_has_no_files_history_or_snapshots_and_the_store_is_consistent(
     ports: Ports,
 ) -> None:
     for text in ("first", "second", None, "third"):
         await put_text(ports, text, at=NOW)
     await start_run(ports, "run_1")
     [before] = await ports.trees.revisions([AGENT])
-    assert await ports.erasure.erase_scopes([AGENT]) == 4
+    assert await ports.erasure.erase_scopes([AGENT], NOW) == 4
     [tree] = await ports.trees.read([AGENT])
     assert not tree.heads
     assert await ports.trees.log(AGENT) == ()
-    assert await ports.runs.get("acme", ["run_1"]) == (None,)
+    [run] = await ports.runs.get("acme", ["run_1"])
+    assert run is not None
+    assert (run.status, run.ended_at) == (RunStatus.CANCELLED, NOW)
+    assert (run.snapshot_kept, run.snapshot, run.variables) == (False, (), {})
     assert await ports.trees.revisions([AGENT]) == (before + 1,)
     assert await find_problems(ports) == []
 
 
 async def test_a_scope_can_be_erased_again_and_written_again(ports: Ports) -> None:
     await put_text(ports, "first", at=NOW)
-    assert await ports.erasure.erase_scopes([AGENT, TEMPLATE]) == 1
-    assert await ports.erasure.erase_scopes([AGENT, TEMPLATE]) == 0
+    assert await ports.erasure.erase_scopes([AGENT, TEMPLATE], NOW) == 1
+    assert await ports.erasure.erase_scopes([AGENT, TEMPLATE], NOW) == 0
     await put_text(ports, "again", at=NOW)
     assert list((await read_texts(ports, AGENT)).values()) == ["again"]
     assert await find_problems(ports) == []
@@ -56,7 +59,7 @@ async def test_content_that_another_scope_refers_to_survives(ports: Ports) -> No
         [commit(type(copy)(TEMPLATE, Path("copy.md"), head.entry), at=NOW)]
     )
     assert isinstance(outcome, Applied)
-    await ports.erasure.erase_scopes([AGENT])
+    await ports.erasure.erase_scopes([AGENT], NOW)
     [copied] = (await ports.trees.read([TEMPLATE]))[0].heads.values()
     assert copied.entry is not None
     assert await ports.blobs.get([copied.entry.blob]) == {copied.entry.blob.digest: b"shared"}

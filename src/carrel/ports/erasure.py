@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from carrel.core.identifiers import Scope
+from carrel.core.identifiers import Scope, TimestampMs
 
 
 class Erasure(Protocol):
-    """Deletes what commits keep for ever: histories, runs and the bytes of deleted rows."""
+    """Deletes what commits keep for ever: histories and the bytes of deleted rows."""
 
-    async def erase_scopes(self, scopes: Sequence[Scope]) -> int:
-        """Delete the files, histories, runs and own contents of scopes; return the versions.
+    async def erase_scopes(self, scopes: Sequence[Scope], at: TimestampMs) -> int:
+        """Delete the files, histories and own contents of scopes; return the versions.
+
+        Their runs keep status and times, but lose snapshot, variables and log; a running one is
+        cancelled at this time.
 
         A scope's number and revision remain, so that no revision is used twice. Contents that other
         scopes refer to remain too. Large contents outside the database become unreferenced, and

@@ -383,7 +383,6 @@ async def test_a_run_reads_the_same_after_everything_has_changed(tenant: Overlay
     await policies.put(
         ports, owner, PolicyModel(classes=(ClassRuleModel("SOUL.md", FileClass.PINNED),))
     )
-    await agents.delete(ports, owner, "marco")
     replayed = await runs.start(ports, owner, runs.RunRequest(replay_of=run.id))
     for item in (run, replayed):
         again = {

@@ -145,7 +145,7 @@ async def delete(
     Raises Conflict for the last owner.
     """
     await _delete_with_keys(ports, actor, id, idempotency_key)
-    await ports.erasure.erase_scopes([person_items_scope(actor.tenant, id)])
+    await ports.erasure.erase_scopes([person_items_scope(actor.tenant, id)], ports.clock.now())
     await ports.erasure.scrub()
 
 

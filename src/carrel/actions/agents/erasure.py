@@ -23,7 +23,7 @@ async def erase_agent(
     scope = Scope(tenant, ScopeKind.AGENT, id)
     if ports.repositories is not None:
         await ports.repositories.delete(scope)
-    await ports.erasure.erase_scopes([scope, agent_items_scope(tenant, id)])
+    await ports.erasure.erase_scopes([scope, agent_items_scope(tenant, id)], ports.clock.now())
     await ports.erasure.scrub()
 
 

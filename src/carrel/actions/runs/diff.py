@@ -94,14 +94,9 @@ async def diff_file(ports: Ports, run: Run, path: Path) -> tuple[Difference | No
 
 
 async def _load_current(ports: Ports, run: Run) -> tuple[Stack, AgentFileResolver | None]:
-    """Return the current stack and file resolver; the run's for a deleted agent."""
-    try:
-        stack = await snapshots.current_stack(ports, run)
-        return stack, await load_resolver(ports, stack)
-    except NotFound:
-        return tuple(
-            layer.scope for layer in run.workspace_layers
-        ), snapshots.render_context_of_run(run)
+    """Return the current stack and file resolver of the run's workspace."""
+    stack = await snapshots.current_stack(ports, run)
+    return stack, await load_resolver(ports, stack)
 
 
 def _content_key(file: File | None) -> object:

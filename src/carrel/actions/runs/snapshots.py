@@ -18,7 +18,7 @@ from carrel.core.store.tree import Tree
 from carrel.core.visibility import is_visible
 from carrel.ports import Ports
 
-SNAPSHOT_DELETED: Final = "its snapshot was deleted"
+SNAPSHOT_DELETED: Final = "its snapshot was deleted, or its agent was"
 
 
 async def current_stack(ports: Ports, run: Run) -> Stack:

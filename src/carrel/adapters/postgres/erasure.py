@@ -9,19 +9,19 @@ import asyncpg
 
 from carrel.adapters.postgres.advisory_locks import content_lock_name, lock_number, scope_lock_name
 from carrel.adapters.postgres.database import STATEMENTS, Database, exclusive_connection
-from carrel.core.identifiers import Scope
+from carrel.core.identifiers import Scope, TimestampMs
 
 _BATCH_SIZE: Final = 500
-_BEFORE_VERSIONS: Final = ("erase_run_events", "erase_run_layers", "erase_runs", "erase_entries")
+_BEFORE_VERSIONS: Final = ("erase_run_events", "erase_run_layers", "erase_entries")
 
 
 class PostgresErasure:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def erase_scopes(self, scopes: Sequence[Scope]) -> int:
+    async def erase_scopes(self, scopes: Sequence[Scope], at: TimestampMs) -> int:
         async with exclusive_connection(self._database.url) as connection:
-            return sum([await _erase_scope(connection, scope) for scope in scopes])
+            return sum([await _erase_scope(connection, scope, at) for scope in scopes])
 
     async def scrub(self) -> None:
         """Do nothing: autovacuum removes dead rows."""
@@ -30,7 +30,7 @@ class PostgresErasure:
         return tuple((row[0], row[1]) for row in await self._database.rows("orphans"))
 
 
-async def _erase_scope(connection: asyncpg.Connection, scope: Scope) -> int:
+async def _erase_scope(connection: asyncpg.Connection, scope: Scope, at: TimestampMs) -> int:
     """Delete the rows of a scope; return the number of versions."""
     id = await connection.fetchval(STATEMENTS["scope_id"], scope.tenant, scope.kind, scope.name)
     if id is None:
@@ -40,6 +40,7 @@ async def _erase_scope(connection: asyncpg.Connection, scope: Scope) -> int:
         rows = await connection.fetch(STATEMENTS["contents_of_scope"], id)
         for name in _BEFORE_VERSIONS:
             await connection.execute(STATEMENTS[name], id)
+        await connection.execute(STATEMENTS["release_runs"], id, at)
         versions = int(await connection.fetchval(STATEMENTS["erase_versions"], id))
         await connection.execute(STATEMENTS["empty_scope"], id)
     contents = [row[0] for row in rows]

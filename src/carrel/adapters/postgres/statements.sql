@@ -596,8 +596,10 @@ DELETE FROM event WHERE run IN (SELECT id FROM run WHERE scope = $1);
 -- name: erase_run_layers
 DELETE FROM run_layer WHERE run IN (SELECT id FROM run WHERE scope = $1);
 
--- name: erase_runs
-DELETE FROM run WHERE scope = $1;
+-- name: release_runs
+UPDATE run SET status = CASE status WHEN 'running' THEN 'cancelled' ELSE status END,
+       ended_at = coalesce(ended_at, $2), snapshot_kept = 0, variables = '{}'
+ WHERE scope = $1;
 
 -- name: erase_entries
 DELETE FROM entry WHERE scope = $1;

@@ -18,7 +18,7 @@ from carrel.adapters.sqlite.database import STATEMENTS, connect, transaction
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.reserve import DiskReserve
 from carrel.adapters.sqlite.write_lock import WriteLock
-from carrel.core.identifiers import Scope
+from carrel.core.identifiers import Scope, TimestampMs
 from carrel.core.outages import StorageFull
 
 _BATCH_SIZE: Final = 500
@@ -26,7 +26,7 @@ _MERGE_DONE_CHANGES: Final = 2
 """A merge step with fewer changes had nothing left to merge."""
 _TRUNCATE_TIMEOUT_MS: Final = 1000
 _ERASE_STATEMENTS: Final = (
-    *("save_event_counter", "erase_run_events", "erase_run_layers", "erase_runs"),
+    *("save_event_counter", "erase_run_events", "erase_run_layers", "release_runs"),
     *("erase_entries", "erase_versions", "empty_scope"),
 )
 
@@ -37,8 +37,8 @@ class SqliteErasure:
     def __init__(self, file: File, reader: Reader) -> None:
         self._file, self._reader = file, reader
 
-    async def erase_scopes(self, scopes: Sequence[Scope]) -> int:
-        return await asyncio.to_thread(self._run, lambda: self._erase(scopes))
+    async def erase_scopes(self, scopes: Sequence[Scope], at: TimestampMs) -> int:
+        return await asyncio.to_thread(self._run, lambda: self._erase(scopes, at))
 
     async def scrub(self) -> None:
         await asyncio.to_thread(self._run, self._scrub)
@@ -67,7 +67,7 @@ class SqliteErasure:
         ):
             yield db
 
-    def _erase(self, scopes: Sequence[Scope]) -> int:
+    def _erase(self, scopes: Sequence[Scope], at: TimestampMs) -> int:
         erased = 0
         for scope in scopes:
             with self._connection() as db:
@@ -77,7 +77,7 @@ class SqliteErasure:
                 if row is None:
                     continue
                 with transaction(db):
-                    contents, versions = _erase_scope(db, row[0])
+                    contents, versions = _erase_scope(db, row[0], at)
             erased += versions
             self._delete_contents(contents)
         return erased
@@ -111,12 +111,14 @@ class SqliteErasure:
             return db.total_changes - before
 
 
-def _erase_scope(db: sqlite3.Connection, id: Any) -> tuple[Sequence[int], int]:
+def _erase_scope(
+    db: sqlite3.Connection, id: Any, at: TimestampMs
+) -> tuple[Sequence[int], int]:
     """Delete the rows of a scope; return its contents and the number of versions."""
     contents = [content for (content,) in db.execute(STATEMENTS["contents_of_scope"], (id,))]
+    parameters: dict[str, tuple[Any, ...]] = {"save_event_counter": (), "release_runs": (id, at)}
     versions = 0
     for name in _ERASE_STATEMENTS:
-        parameters = () if name == "save_event_counter" else (id,)
-        count = db.execute(STATEMENTS[name], parameters).rowcount
+        count = db.execute(STATEMENTS[name], parameters.get(name, (id,))).rowcount
         versions = count if name == "erase_versions" else versions
     return contents, versions
