@@ -111,9 +111,7 @@ class SqliteErasure:
             return db.total_changes - before
 
 
-def _erase_scope(
-    db: sqlite3.Connection, id: Any, at: TimestampMs
-) -> tuple[Sequence[int], int]:
+def _erase_scope(db: sqlite3.Connection, id: Any, at: TimestampMs) -> tuple[Sequence[int], int]:
     """Delete the rows of a scope; return its contents and the number of versions."""
     contents = [content for (content,) in db.execute(STATEMENTS["contents_of_scope"], (id,))]
     parameters: dict[str, tuple[Any, ...]] = {"save_event_counter": (), "release_runs": (id, at)}
