@@ -99,6 +99,12 @@ async def read_version(ports: Ports, stack: Stack, path: Path, number: int) -> t
 
     Raises NotFound, also for a deletion.
     """
+    file = await find_version(ports, stack, path, number)
+    return file, await read_content(ports, file, raw=True)
+
+
+async def find_version(ports: Ports, stack: Stack, path: Path, number: int) -> File:
+    """Find one version as the stack numbers it. Raises NotFound, also for a deletion."""
     versioned = await load_versioned_path(ports, stack, path)
     file = versioned.file
     if file is None or file.version != number:
@@ -106,7 +112,7 @@ async def read_version(ports: Ports, stack: Stack, path: Path, number: int) -> t
         if version.row.head.entry is None:
             raise NotFound(f"no such version of {path}: {number}")
         file = versioned.to_file(version)
-    return file, await read_content(ports, file, raw=True)
+    return file
 
 
 async def read_written(ports: Ports, stack: Stack, path: Path, number: int) -> tuple[File, bytes]:

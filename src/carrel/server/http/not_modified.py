@@ -12,10 +12,10 @@ AnyRequest = Request[Any, Any]
 
 
 def json_with_etag(body: bytes, etag: str) -> Response:
-    return Response(200, body, [JSON_TYPE, (b"etag", etag.encode()), _NO_CACHE])
+    return Response(200, body, [JSON_TYPE, (b"etag", etag.encode()), NO_CACHE])
 
 
-_NO_CACHE: Final = (b"cache-control", b"private, no-cache")
+NO_CACHE: Final = (b"cache-control", b"private, no-cache")
 
 
 def etag_matches(request: AnyRequest, etag: str) -> bool:
@@ -28,4 +28,4 @@ def etag_matches(request: AnyRequest, etag: str) -> bool:
 
 
 def not_modified(etag: str) -> Response:
-    return Response(304, b"", [(b"etag", etag.encode()), _NO_CACHE])
+    return Response(304, b"", [(b"etag", etag.encode()), NO_CACHE])

@@ -32,8 +32,8 @@ from carrel.server.http.endpoint import (
     RequestHeader,
     endpoint,
 )
-from carrel.server.http.not_modified import etag_matches, json_with_etag, not_modified
-from carrel.server.http.response import JSON_TYPE, Response, encode
+from carrel.server.http.not_modified import NO_CACHE, etag_matches, json_with_etag, not_modified
+from carrel.server.http.response import JSON_TYPE, HeaderPairs, Response, encode
 from carrel.server.http.response_cache import SharedBody, SupersededByWrite, raise_if_superseded
 from carrel.server.rest.files.file_models import (
     FileBody,
@@ -51,6 +51,7 @@ from carrel.server.rest.files.file_models import (
     overlay_file_to_model,
     workspace_file_to_model,
 )
+from carrel.server.rest.files.large_files import PLACEHOLDER, is_large, stream_file
 from carrel.server.rest.files.listing_rows import encode_listing
 from carrel.server.rest.files.listing_templates import load_template
 
@@ -261,6 +262,8 @@ def _get_endpoint(collection: FileCollection) -> Endpoint:
         if etag_matches(request, file.etag):
             return not_modified(file.etag)
         raw = not collection.wire and request.query.raw
+        if is_large(file):
+            return await _stream_file(collection, request, file, [NO_CACHE])
         variant = (
             collection.wire,
             raw,
@@ -280,6 +283,14 @@ def _get_endpoint(collection: FileCollection) -> Endpoint:
     return get
 
 
+async def _stream_file(
+    collection: FileCollection, request: AnyRequest, file: File, headers: HeaderPairs
+) -> Response:
+    """Response with a large file, which has no placeholders."""
+    model = encode(collection.to_model(file, PLACEHOLDER, raw=True))
+    return await stream_file(request.ports, file, model, [(b"etag", file.etag.encode()), *headers])
+
+
 def _scope_key(scope: Scope) -> tuple[str, str, str]:
     """Scope as strings, which hash faster."""
     return (scope.tenant, scope.kind, scope.name)
@@ -290,11 +301,12 @@ async def _version_response(
 ) -> Response:
     """Response with one version, as the stack numbers it."""
     stack = await collection.load_stack(request)
-    file, content = await files.read_version(
-        request.ports, stack, collection.path(request), version
-    )
+    file = await files.find_version(request.ports, stack, collection.path(request), version)
     if etag_matches(request, file.etag):
         return not_modified(file.etag)
+    if is_large(file):
+        return await _stream_file(collection, request, file, [])
+    content = await files.read_content(request.ports, file, raw=True)
     raw = not collection.wire and request.query.raw
     return Response.json(collection.to_model(file, content, raw=raw), headers={"ETag": file.etag})
 
