@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.support.tenants import create_tenant, race
 
-from carrel.actions.accounts import secrets
+from carrel.actions.accounts import audit, secrets
 from carrel.actions.files import files
 from carrel.actions.overlay import stacks
 from carrel.actions.policy import tenant_rules
@@ -78,6 +78,16 @@ async def test_an_invalid_secret_is_refused_without_repeating_its_value(
         await secrets.put(ports, owner, id, value)
     assert value not in str(refused.value)
     assert (await secrets.list_secrets(ports, owner)).items == ()
+
+
+async def test_an_id_that_contains_the_value_of_another_secret_is_refused(ports: Ports) -> None:
+    _, owner = await create_tenant(ports)
+    await secrets.put(ports, owner, "token", VALUE)
+    for id in (VALUE, f"old-{VALUE}"):
+        with pytest.raises(ValidationError, match="the id contains a secret"):
+            await secrets.put(ports, owner, id, "another-value")
+    entries = (await audit.list_audit_entries(ports, owner)).items
+    assert VALUE not in str(entries)
 
 
 async def test_concurrent_puts_of_one_secret_all_succeed(ports: Ports) -> None:

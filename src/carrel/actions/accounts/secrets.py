@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from carrel.actions.policy.tenant_rules import secret_context
+from carrel.actions.policy.tenant_rules import load_rules, secret_context
 from carrel.actions.records import (
     Page,
     commit_changes,
@@ -37,6 +37,8 @@ async def put(
     """Create or replace a secret. Raises ValidationError without repeating the value."""
     if problem := secret_problem(id, value):
         raise ValidationError(problem)
+    if (await load_rules(ports, actor.tenant)).redactor.find_in_text(id):
+        raise ValidationError("the id contains a secret, and ids are public")
     [existing] = await ports.records.get(actor.tenant, RecordType.SECRET, [id])
     sealed = ports.vault.seal(value.encode(), secret_context(actor.tenant, id))
     expected = existing.revision if existing else None

@@ -134,7 +134,8 @@ async def patch(
         return existing
     change = agent_change(existing.tenant, existing.id, agent, existing)
     if agent.template_id != current.template_id:
-        await check_new_stack(ports, record_after(change, 0, existing))
+        moved = record_after(change, 0, existing)
+        await check_new_stack(ports, moved, rules.policy.classes)
     drafts = await _dependent_files(ports, rules, current, record_after(change, 0, existing))
     committed_at = await commit_changes(
         ports,

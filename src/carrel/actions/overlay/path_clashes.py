@@ -98,9 +98,13 @@ async def _find_occupants(ports: Ports, scopes: Stack, path: Path) -> Sequence[t
     return occupants
 
 
-async def check_new_stack(ports: Ports, agent: Record) -> None:
+async def check_new_stack(ports: Ports, agent: Record, classes: FileClassRules) -> None:
     """Check an agent's own files against another template. Raises Conflict."""
-    for clash in find_clashes(await ports.trees.read(build_stack(agent))):
+    trees = await ports.trees.read(build_stack(agent))
+    paths = {path for tree in trees for path in tree.heads if tree.entry(path)}
+    for protected, other in classes.find_collisions(paths):
+        raise Conflict(f"{other} collides on some file systems with {protected}", path=other.text)
+    for clash in find_clashes(trees):
         if {clash.file_scope.kind, clash.below_scope.kind} - _SHARED_KINDS:
             raise Conflict(
                 f"{clash.file} is a file in {clash.file_scope.kind} and a directory in"

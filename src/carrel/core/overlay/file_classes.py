@@ -150,6 +150,21 @@ class FileClassRules(Struct, frozen=True, cache_hash=True):
                 return other
         return None
 
+    def find_collisions(self, paths: Iterable[Path]) -> Sequence[tuple[Path, Path]]:
+        """Pairs of a protected path and another one that collide, as in `find_colliding_path`."""
+        ordered = sorted(paths)
+        spellings: dict[str, tuple[str, Path]] = {}
+        for path in ordered:
+            if self.class_of(path) is not FileClass.LIVE:
+                for prefix in _prefixes(path.text):
+                    spellings.setdefault(_fold_path(prefix), (prefix, path))
+        return [
+            (spellings[folded][1], path)
+            for path in ordered
+            for prefix in _prefixes(path.text)
+            if (folded := _fold_path(prefix)) in spellings and spellings[folded][0] != prefix
+        ]
+
     def deciding_rule(self, path: Path) -> int | None:
         """Index of the tenant's rule that decides a path; None if none does."""
         if any(rule.pattern == path.text for rule in BUILT_IN_RULES):

@@ -45,3 +45,17 @@ async def test_other_paths_of_a_wildcard_are_written(owner: httpx.AsyncClient, l
 async def test_a_file_from_before_the_rule_can_be_deleted(owner: httpx.AsyncClient) -> None:
     assert (await write(owner, AGENT, "A/b/notes.txt")).status_code == 400
     assert (await owner.delete(f"{AGENT}/files/A/b/notes.txt")).status_code == 204
+
+
+async def test_an_agent_moves_to_no_template_whose_files_collide_with_its_own(
+    owner: httpx.AsyncClient,
+) -> None:
+    await owner.post("/v1/agents", json={"slug": "nora", "name": "Nora"})
+    nora = "/v1/agents/nora"
+    assert (await write(owner, nora, "law/Other/own.md")).status_code == 200
+    assert (await write(owner, SALES, "law/other/new.md")).status_code == 200
+    refused = await owner.patch(nora, json={"templateId": "sales"})
+    assert (refused.status_code, refused.json()["error"]) == (409, "conflict")
+    assert refused.json()["details"] == {"path": "law/other/new.md"}
+    assert (await owner.delete(f"{nora}/files/law/Other/own.md")).status_code == 204
+    assert (await owner.patch(nora, json={"templateId": "sales"})).status_code == 200
