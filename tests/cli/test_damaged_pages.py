@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path as File
 
 import pytest
@@ -106,6 +108,18 @@ def test_doctor_finishes_whatever_page_is_damaged(intact: tuple[File, str], tmp_
         overwrite_page(data / "carrel.db", number)
         reported += carrel(data, "doctor").exit_code == 1
     assert reported >= pages // 8 * 0.9
+
+
+def test_a_damaged_database_is_named_with_a_hint_at_doctor(data: File) -> None:
+    with closing(sqlite3.connect(data / "carrel.db")) as db:
+        [page] = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'counter'").fetchone()
+    overwrite_page(data / "carrel.db", page - 1)
+
+    result = carrel(data, "gc")
+
+    assert result.exit_code == 1
+    assert str(data / "carrel.db") in result.stderr
+    assert "carrel doctor" in result.stderr
 
 
 def test_an_empty_database_beside_its_key_is_a_lost_store(data: File) -> None:

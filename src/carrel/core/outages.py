@@ -26,7 +26,7 @@ class StorageFull(OSError):
         self.component = component
 
     def __str__(self) -> str:
-        return f"the {self.component} has no space left; delete something or add space"
+        return f"no space is left for the {self.component}; delete something or add space"
 
 
 def failure_code_and_message(error: BaseException) -> tuple[str, str]:

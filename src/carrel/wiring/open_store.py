@@ -9,7 +9,7 @@ from pathlib import Path as File
 from typing import Any
 
 from carrel.adapters.aes_vault import InvalidVaultKey
-from carrel.adapters.sqlite.database import SqliteSchemaMismatch
+from carrel.adapters.sqlite.database import SqliteSchemaMismatch, is_damage
 from carrel.settings import Settings, SettingsError
 from carrel.wiring.cli_settings import StoreUnavailable, load_settings
 from carrel.wiring.ports import OpenStore, open_ports
@@ -40,18 +40,20 @@ def translate_open_errors(settings: Settings) -> Iterator[None]:
     """Translate errors of opening a store into StoreUnavailable."""
     try:
         yield
-    except (
-        SettingsError,
-        InvalidVaultKey,
-        SqliteSchemaMismatch,
-        sqlite3.Error,
-        OSError,
-    ) as problem:
+    except (SettingsError, InvalidVaultKey, SqliteSchemaMismatch, OSError) as problem:
         raise StoreUnavailable(str(problem)) from problem
+    except sqlite3.Error as problem:
+        raise StoreUnavailable(_describe(problem, settings.sqlite_file)) from problem
     except Exception as problem:
         if _is_postgres_error(problem, settings):
             raise StoreUnavailable(f"cannot open the database: {problem}") from problem
         raise
+
+
+def _describe(problem: sqlite3.Error, file: File | None) -> str:
+    """Text of an error of SQLite, with its file and, if pages are damaged, what to do."""
+    hint = "; run `carrel doctor` to see what is lost" if is_damage(problem) else ""
+    return f"cannot open {file}: {problem}{hint}"
 
 
 def _require_file(file: File | None) -> None:

@@ -127,5 +127,5 @@ def test_every_kind_of_lost_database_is_unreachable(error: Exception) -> None:
 
 
 def test_a_full_disk_of_the_database_server_is_storage_full() -> None:
-    with pytest.raises(StorageFull, match="no space left"), translate_driver_errors():
+    with pytest.raises(StorageFull, match="no space is left"), translate_driver_errors():
         raise asyncpg.DiskFullError("could not extend file")
