@@ -18,8 +18,9 @@ from tests.support.wait import wait_until
 
 from carrel.actions.sandbox import sandboxes, workspace_files, workspaces
 from carrel.adapters.sandbox.local import LocalSandbox, cgroups
-from carrel.core.errors import Conflict, ValidationError
+from carrel.core.errors import Conflict, NotFound, ValidationError
 from carrel.core.identifiers import Path
+from carrel.core.runs import Audience
 from carrel.core.sandbox.tool_access import derive_instance_key, derive_namespace
 from carrel.ports import CommandSlots
 
@@ -165,7 +166,9 @@ async def test_deleting_a_workspace_ends_its_instances_and_saves_nothing(
     await workspaces.delete(tools.ports, tools.owner, NOTES)
     assert (local(tools)._instances, local(tools)._followers) == ({}, {})
     assert await tools.files() == {}
-    instance_key = derive_instance_key(derive_namespace(tools.owner.tenant, NOTES), BOX)
+    instance_key = derive_instance_key(
+        derive_namespace(tools.owner.tenant, NOTES), BOX, Audience.MAIN
+    )
     assert await local(tools).get_job(instance_key, id) is None
 
 
@@ -251,3 +254,22 @@ async def test_a_job_of_a_call_with_an_id_saves_later_changes_too(
     await wait_until(lambda: not processes_marked(mark), "the command has ended")
     await local(tools).close()
     assert await tools.files() == {"a": b"first\n", "b": b"later\n"}
+
+
+async def test_a_shared_session_sees_neither_the_instance_nor_the_jobs_of_a_private_one(
+    tools: ToolTenant,
+) -> None:
+    await tools.call("write", file_path="MEMORY.md", content="zanzibar")
+    await tools.call("bash", command="cp MEMORY.md /tmp/copy; cp MEMORY.md ~/copy")
+    id = await start_job(tools, "cat MEMORY.md")
+    await wait_for_job(tools, id)
+    assert await get_status(tools, id, "logs") == "zanzibar"
+    tools.context = structs.replace(tools.context, audience=Audience.SHARED)
+    with pytest.raises(NotFound):
+        await get_status(tools, id)
+    output = await tools.call("bash", command="cat MEMORY.md /tmp/copy ~/copy; echo a > report.csv")
+    assert "zanzibar" not in output
+    shared_id = await start_job(tools, "cat report.csv; echo b > report.csv; echo x > MEMORY.md")
+    await wait_for_job(tools, shared_id)
+    assert (await get_status(tools, shared_id, "logs")).startswith("a\n")
+    assert await tools.files() == {"MEMORY.md": b"zanzibar", "report.csv": b"b\n"}

@@ -48,6 +48,13 @@ class PrivateAgent:
             body = {"content": f"## {CANARY}\n- {CANARY}\n"}
             put = await owner.put(f"{AGENT}/files/{path}", json=body)
             assert put.status_code == 200, put.text
+        for path in ("plans/acquisition.md", "SECRETS.md"):
+            body = {"content": f"We buy {CANARY} in Q4. More.\n"}
+            assert (await owner.put(f"{AGENT}/files/{path}", json=body)).status_code == 200
+        workspace = config["workspaces"][0]["workspaceId"]
+        for path in ("MEMORY.md", "notes/today.md"):
+            url = f"/v1/workspaces/{workspace}/files/{path}"
+            assert (await owner.put(url, json={"content": CANARY})).status_code == 200
         self.memory = await self.call_tool("remember", {"content": f"{CANARY} is a secret place"})
         await self.call_tool("recall", {"query": CANARY})
         private = (await owner.post(f"{AGENT}/sessions", json={})).json()["id"]
@@ -149,6 +156,7 @@ async def test_the_shared_file_map_reveals_no_private_content(agent: PrivateAgen
     for url in urls:
         answer = await agent.owner.get(url)
         assert "lessons.md" in answer.text
+        assert "acquisition.md" in answer.text
         assert CANARY not in answer.text, url
 
 

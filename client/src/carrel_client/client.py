@@ -141,10 +141,18 @@ class ApiClient(Resource[Driver]):
 
     @operation
     def search(
-        self, query: str, *, kinds: Collection[str] = (), limit: int = 20
+        self,
+        query: str,
+        *,
+        kinds: Collection[str] = (),
+        limit: int = 20,
+        scope: str | None = None,
     ) -> Steps[SearchResult]:
-        """Find files, memories and sessions by words, or how they begin, best first."""
-        return (yield from search(query, kinds, limit))
+        """Find files, memories and sessions by words, or how they begin, best first.
+
+        With `scope="shared"`: only files that a shared session may see.
+        """
+        return (yield from search(query, kinds, limit, scope))
 
     @operation
     def inbox(self, *, mine: bool = False) -> Steps[Inbox]:

@@ -78,8 +78,10 @@ class Inbox(Model):
     counts: Mapping[str, int]
 
 
-def search(query: str, kinds: Collection[str], limit: int) -> Steps[SearchResult]:
-    parameters = {"q": query, "limit": str(limit)}
+def search(
+    query: str, kinds: Collection[str], limit: int, scope: str | None
+) -> Steps[SearchResult]:
+    parameters = {"q": query, "limit": str(limit), **({"scope": scope} if scope else {})}
     parameters |= {"kinds": ",".join(kinds)} if kinds else {}
     return model_from_json(SearchResult, (yield from get_json(api_path("search"), parameters)))
 

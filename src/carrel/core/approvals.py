@@ -266,7 +266,9 @@ def approval_change(approval: Approval, expected: int) -> RecordChange:
 def _unique_keys(approval: Approval) -> tuple[str, ...]:
     if approval.call is None:
         return () if approval.is_final else (waiting_unique_key(approval),)
-    name = scoped_call_name(approval.agent, approval.session, approval.run, approval.call)
+    name = scoped_call_name(
+        approval.agent, approval.session, approval.run, approval.call, approval.mode
+    )
     return (call_unique_key(approval.tenant, name),)
 
 
@@ -292,9 +294,14 @@ def session_index_key(session: str) -> str:
     return f"session:{session}"
 
 
-def scoped_call_name(agent: str, session: str | None, run: str | None, call: str) -> str:
-    """Name of a call: the caller's call id is unique only within its session and run."""
-    conversation = "\0".join((session or "", run or "", call))
+def scoped_call_name(
+    agent: str, session: str | None, run: str | None, call: str, audience: Audience
+) -> str:
+    """Name of a call: the caller's call id is unique only within its session and run.
+
+    The audience is part of it, so that a shared call never gets the result of a private one.
+    """
+    conversation = "\0".join((session or "", run or "", call, audience))
     return f"{agent}/{hashlib.sha256(conversation.encode()).hexdigest()}"
 
 

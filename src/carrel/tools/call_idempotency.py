@@ -32,6 +32,7 @@ async def run_call_once(
         approval_request.session,
         approval_request.run,
         approval_request.call or "",
+        approval_request.mode,
     )
     operation = IdempotentOperation(
         key=IdempotencyKey(context.agent.tenant, "call", name),

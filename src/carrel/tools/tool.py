@@ -33,6 +33,7 @@ from carrel.core.markdown.fences import BYTE_ORDER_MARK
 from carrel.core.runs import Audience, Run
 from carrel.core.sandbox.tool_access import ToolAccess
 from carrel.core.store.record import Record
+from carrel.core.visibility import is_visible, unavailable_message
 from carrel.ports import Ports
 
 A = TypeVar("A", bound="ToolArguments")
@@ -82,12 +83,16 @@ class ToolContext(Struct, frozen=True):
             return None
 
     async def list_paths(self) -> Set[Path]:
-        """Paths of all files of the agent."""
+        """Paths of all files of the agent that the audience may see."""
         if self.run is not None:
-            return set((await snapshots.load_manifest(self.ports, self.run)).files)
-        return set((await files.list_files(self.ports, self.stack)).files)
+            paths = (await snapshots.load_manifest(self.ports, self.run)).files
+        else:
+            paths = (await files.list_files(self.ports, self.stack)).files
+        return {path for path in paths if is_visible(path, self.audience)}
 
     async def _read_content(self, path: Path) -> bytes:
+        if not is_visible(path, self.audience):
+            raise NotFound(unavailable_message(path))
         if self.run is not None:
             return (await snapshots.read_file(self.ports, self.run, path))[1]
         return await files.read_content(

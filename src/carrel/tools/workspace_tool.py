@@ -43,10 +43,11 @@ class WorkspaceCall(Struct, frozen=True):
         name = (
             None
             if call_id is None
-            else scoped_call_name(context.agent.id, context.session, run, call_id)
+            else scoped_call_name(context.agent.id, context.session, run, call_id, context.audience)
         )
         return WorkspaceFiles(
-            context.ports, context.actor, self.target.workspace.workspace, run, call_id, name
+            *(context.ports, context.actor, self.target.workspace.workspace, run, call_id, name),
+            audience=context.audience,
         )
 
     @property

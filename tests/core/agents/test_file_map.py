@@ -43,10 +43,52 @@ from carrel.core.identifiers import Path
         ("", ""),
         ("\n \n", ""),
         ("x" * 200, "x" * 119 + "…"),
+        ("plan for Q4. More.", "plan for Q4."),
+        ("see part 2) now. More.", "see part 2) now."),
+        ("a - b * c + d. More.", "a - b * c + d."),
+        ("4. fourth. More.", "fourth."),
+        ("Version 1.5 is out. More.", "Version 1.5 is out."),
+        ('He said "stop." More.', 'He said "stop."'),
+        ("One sentence\n  on two lines. More.", "One sentence on two lines."),
+        ("- first\n- second.", "first"),
+        ("before\n```\ncode\n```\nafter.", "before"),
+        ("今日は晴れ。明日は雨。", "今日は晴れ。"),
     ],
 )
 def test_a_summary_is_the_first_heading_or_sentence(text: str, summary: str) -> None:
     assert summarize(text.encode()) == summary
+
+
+sentence_words = st.text(st.sampled_from("aZ4é字-*+)(.,:'"), min_size=1, max_size=6)
+sentences = (
+    st.lists(sentence_words, min_size=1, max_size=12)
+    .map(lambda words: "So " + " ".join(word.rstrip(".)'*") or "x" for word in words))
+    .filter(lambda text: len(text) < 119)
+)
+
+
+@given(sentence=sentences, end=st.sampled_from(".!?"), rest=st.text(max_size=40))
+@example(sentence="plan for Q4", end=".", rest="More.")
+def test_a_summary_is_the_literal_first_sentence(sentence: str, end: str, rest: str) -> None:
+    assert summarize(f"{sentence}{end} {rest}".encode()) == sentence + end
+
+
+@given(sentence=sentences, breaks=st.integers(0, 3))
+def test_a_sentence_on_several_lines_is_shown_on_one(sentence: str, breaks: int) -> None:
+    words = sentence.split(" ")
+    if any(word[0] in "-*+4" for word in words):
+        return
+    text = " ".join(words[: len(words) - breaks]) + "\n" + "\n".join(words[len(words) - breaks :])
+    assert summarize(f"{text.strip()}. More.".encode()) == f"{sentence}."
+
+
+@given(text=st.text(max_size=400) | st.text(st.sampled_from("a4 .-*+#>\n\r\t)"), max_size=60))
+def test_a_summary_is_one_short_line_of_the_text(text: str) -> None:
+    summary = summarize(text.encode())
+    assert len(summary) <= 120
+    assert len(summary.splitlines()) <= 1
+    flat, flat_summary = (" ".join(t.replace(">", " ").split()) for t in (text, summary))
+    assert "<!--" in text or "{{" in text or flat_summary.removesuffix("…") in flat
 
 
 @pytest.mark.parametrize("text", ["<!--" * 9_999, "# " + " #" * 9_999, "#" * 9_999, "> " * 9_999])

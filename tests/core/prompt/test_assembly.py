@@ -12,8 +12,6 @@ from msgspec.structs import replace
 from carrel.core.errors import Conflict
 from carrel.core.identifiers import Path
 from carrel.core.prompt.assembly import (
-    POLICY_PATHS,
-    SHARED_PATHS,
     TRUNCATION_MARKER,
     BlockStatus,
     Prompt,
@@ -24,6 +22,7 @@ from carrel.core.prompt.assembly import (
 )
 from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.runs import Audience
+from carrel.core.visibility import POLICY_PATHS, SHARED_PATHS
 
 DAY = date(2026, 4, 24)
 MAIN = PromptInputs(Audience.MAIN, DAY)

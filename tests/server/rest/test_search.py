@@ -308,3 +308,21 @@ async def test_a_file_with_nul_is_not_found_and_a_long_snippet_is_cut(
     await put(owner, f"{FILES}/b.md", "the twite " + "x" * 5000 + "\n")
     [hit] = await find_items(owner, "twite")
     assert len(hit["snippet"]) <= 162
+
+
+async def test_for_a_shared_audience_only_files_that_it_may_see_are_found(server: FullApp) -> None:
+    owner = await server.owner()
+    reed = await agent(owner, "reed")
+    created = await owner.post("/accounts/me/workspaces", json={"name": "notes"})
+    workspace = f"/v1/workspaces/{created.json()['workspaceId']}/files"
+    visible = [f"/v1/agents/{reed}/files/SOUL.md", f"{workspace}/report.csv"]
+    hidden = [f"/v1/agents/{reed}/files/plans.md", f"/v1/agents/{reed}/files/MEMORY.md"]
+    hidden += [f"{workspace}/MEMORY.md", "/v1/defaults/files/AIR.md", f"{FILES}/mine.md"]
+    for number, url in enumerate((*visible, *hidden)):
+        await put(owner, url, f"kingfisher {number}")
+    await remember(owner, reed, "a kingfisher came")
+    await add_entry(owner, reed, "did you see the kingfisher?")
+    assert len(await find_items(owner, "kingfisher")) == len(visible) + len(hidden) + 2
+    for scope in ("shared", "channel"):
+        items = await find_items(owner, "kingfisher", scope=scope)
+        assert {item["path"] for item in items} == {"SOUL.md", "report.csv"}

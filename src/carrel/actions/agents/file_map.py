@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Final
 
 from carrel.actions.files import files
@@ -13,22 +12,22 @@ from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_from_record
 from carrel.core.agents.file_map import (
     AGENTS_PATH,
-    MAX_FILES,
     NEW_FILE_TITLE,
     MapEntry,
     PeerAgent,
     can_delegate_to,
-    is_private,
     render_map,
     replace_map,
     summarize,
     without_map,
 )
 from carrel.core.errors import Conflict
-from carrel.core.identifiers import ScopeKind, Stack
-from carrel.core.overlay.compose import File, Workspace
+from carrel.core.identifiers import Stack
+from carrel.core.overlay.compose import Workspace
 from carrel.core.overlay.file_classes import FileClass
+from carrel.core.runs import Audience
 from carrel.core.store.record import Record, RecordType
+from carrel.core.visibility import is_visible
 from carrel.ports import Ports
 
 _MANAGED_FILE_SUMMARY: Final = "written by Carrel, from the profile of the paired human"
@@ -52,25 +51,27 @@ async def regenerate(ports: Ports, actor: Actor, stack: Stack) -> RewriteOutcome
 
 
 async def _load_map_entries(ports: Ports, stack: Stack, own_summary: str) -> list[MapEntry]:
-    """List every file of the agent, and AGENTS.md even if it does not exist yet."""
+    """List every file of the agent, and AGENTS.md even if it does not exist yet.
+
+    AGENTS.md is part of shared prompts, so only files that a shared session may see are summarized.
+    """
     workspace = await files.list_files(ports, stack)
-    listed = dict(islice(workspace.files.items(), MAX_FILES))
-    contents = await files.read_contents(ports, Workspace(listed), raw=True)
-    summaries = {
-        path: _summarize_file(file, contents.contents.get(path, b""))
-        for path, file in listed.items()
+    visible = {
+        path: file
+        for path, file in workspace.files.items()
+        if is_visible(path, Audience.SHARED) and path != AGENTS_PATH
+    }
+    contents = await files.read_contents(ports, Workspace(visible), raw=True)
+    summaries = {path: summarize(contents.contents.get(path, b"")) for path in visible}
+    summaries |= {
+        path: _MANAGED_FILE_SUMMARY
+        for path, file in workspace.files.items()
+        if file.file_class is FileClass.MANAGED
     }
     summaries[AGENTS_PATH] = own_summary
     return [
         MapEntry(path, summaries.get(path, "")) for path in sorted({*workspace.files, AGENTS_PATH})
     ]
-
-
-def _summarize_file(file: File, content: bytes) -> str:
-    if file.file_class is FileClass.MANAGED:
-        return _MANAGED_FILE_SUMMARY
-    is_agents_own = file.source.kind is ScopeKind.AGENT
-    return "" if is_agents_own and is_private(file.path) else summarize(content)
 
 
 async def _load_peers(ports: Ports, stack: Stack) -> list[PeerAgent]:

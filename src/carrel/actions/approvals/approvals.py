@@ -129,7 +129,7 @@ async def find_for_call(ports: Ports, tenant: str, request: ApprovalRequest) -> 
     """Find the approval of a call id. Raises Conflict if that was a different call."""
     if request.call is None:
         return None
-    name = scoped_call_name(request.agent, request.session, request.run, request.call)
+    name = scoped_call_name(request.agent, request.session, request.run, request.call, request.mode)
     [record] = await ports.records.get_by_unique_key([call_unique_key(tenant, name)])
     if record is None:
         return None

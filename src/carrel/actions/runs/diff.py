@@ -12,8 +12,7 @@ from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path, Stack
 from carrel.core.overlay.agent_resolution import AgentFileResolver
 from carrel.core.overlay.compose import File, resolve
-from carrel.core.prompt.assembly import SHARED_PATHS
-from carrel.core.runs import Audience, Run
+from carrel.core.runs import Run
 from carrel.ports import Ports
 
 
@@ -80,7 +79,7 @@ async def diff_file(ports: Ports, run: Run, path: Path) -> tuple[Difference | No
     stack, resolver = await _load_current(ports, run)
     layers = await ports.trees.read(stack, (path,))
     after = resolve(path, layers) if resolver is None else resolver.resolve(path, layers)
-    after = after if run.mode is Audience.MAIN or path in SHARED_PATHS else None
+    after = after if snapshots.can_see(run, path) else None
     await snapshots.verify_snapshot_kept(ports, run)
     if before is None and after is None:
         raise NotFound(f"neither run {run.id} nor its workspace has {path}")

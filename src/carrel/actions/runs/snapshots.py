@@ -12,9 +12,10 @@ from carrel.core.errors import Conflict, NotFound
 from carrel.core.identifiers import Path, ScopeKind, Stack
 from carrel.core.overlay.agent_resolution import AgentFileResolver
 from carrel.core.overlay.compose import File, Workspace, compose, resolve
-from carrel.core.prompt.assembly import MEMORY, SHARED_PATHS
-from carrel.core.runs import Audience, Run
+from carrel.core.prompt.assembly import MEMORY
+from carrel.core.runs import Run
 from carrel.core.store.tree import Tree
+from carrel.core.visibility import is_visible
 from carrel.ports import Ports
 
 SNAPSHOT_DELETED: Final = "its snapshot was deleted"
@@ -57,9 +58,12 @@ async def load_manifest(ports: Ports, run: Run) -> Workspace:
 
 def visible_files(run: Run, workspace: Workspace) -> Workspace:
     """Return the files the run may see; a shared run sees only the allow-listed ones."""
-    if run.mode is Audience.MAIN:
-        return workspace
-    return Workspace({path: file for path, file in workspace.files.items() if path in SHARED_PATHS})
+    return Workspace({path: file for path, file in workspace.files.items() if can_see(run, path)})
+
+
+def can_see(run: Run, path: Path) -> bool:
+    """Return whether the run may see a path of its own workspace."""
+    return is_visible(path, run.mode, is_shared_workspace=run.scope.is_shared_workspace)
 
 
 async def read_file(ports: Ports, run: Run, path: Path) -> tuple[File, bytes]:
@@ -82,7 +86,7 @@ async def read_contents(ports: Ports, run: Run, workspace: Workspace) -> files.F
 async def find_files(ports: Ports, run: Run, paths: Collection[Path]) -> Mapping[Path, File]:
     """Resolve paths in a run's snapshot without content; omits missing ones."""
     require_snapshot(run)
-    allowed_paths = [path for path in paths if run.mode is Audience.MAIN or path in SHARED_PATHS]
+    allowed_paths = [path for path in paths if can_see(run, path)]
     layers, resolver = (
         await ports.trees.read(run.workspace_layers, allowed_paths),
         render_context_of_run(run),
@@ -99,7 +103,8 @@ async def find_files(ports: Ports, run: Run, paths: Collection[Path]) -> Mapping
 
 async def load_workspace_memories(ports: Ports, run: Run) -> Mapping[str, File]:
     """Load MEMORY.md of each attached workspace from the snapshot, by workspace id."""
-    if run.mode is not Audience.MAIN or not run.attached_layers:
+    is_allowed = is_visible(MEMORY, run.mode, is_shared_workspace=True)
+    if not is_allowed or not run.attached_layers:
         return {}
     require_snapshot(run)
     return workspace_memories(await ports.trees.read(run.attached_layers, [MEMORY]))

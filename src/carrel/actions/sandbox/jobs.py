@@ -20,6 +20,7 @@ from carrel.actions.sandbox.workspace_files import WorkspaceFiles
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound, Refusal, ValidationError
 from carrel.core.identifiers import TimestampMs
+from carrel.core.runs import Audience
 from carrel.core.sandbox.command_report import was_interrupted
 from carrel.core.sandbox.tool_access import ToolAccess
 from carrel.core.store.record import Record, RecordChange, RecordType, decode_body, encode_body
@@ -51,6 +52,21 @@ class JobRecord(Struct, frozen=True):
     sandbox: str
     provider: str
     instance_key: str
+    mode: Audience = Audience.MAIN
+    """Audience of the session that started it; a shared session sees no others."""
+
+
+class JobCaller(Struct, frozen=True):
+    """Agent, session and audience that ask for a job."""
+
+    tenant: str
+    agent: str
+    session: str | None
+    audience: Audience
+
+    def can_see(self, job_record: JobRecord) -> bool:
+        is_own = (job_record.agent, job_record.session) == (self.agent, self.session)
+        return is_own and (self.audience is Audience.MAIN or job_record.mode is self.audience)
 
 
 async def start_job(
@@ -89,11 +105,14 @@ async def _record_and_start(
 
 
 async def get_job(
-    ports: Ports, actor: Actor, agent: str, session: str | None, tool_access: ToolAccess, id: str
+    ports: Ports,
+    caller: JobCaller,
+    tool_access: ToolAccess,
+    id: str,
 ) -> JobRecord:
     """Get a job. Raises NotFound, also for a job of another agent or session."""
     record = (
-        _JOB_ID.fullmatch(id) and (await ports.records.get(actor.tenant, RecordType.JOB, [id]))[0]
+        _JOB_ID.fullmatch(id) and (await ports.records.get(caller.tenant, RecordType.JOB, [id]))[0]
     )
     if not record:
         raise _not_found(id)
@@ -103,8 +122,7 @@ async def get_job(
         for workspace in tool_access.workspaces
         if workspace.sandbox
     }
-    is_foreign = (job_record.agent, job_record.session) != (agent, session)
-    if is_foreign or (job_record.workspace, job_record.sandbox) not in attached:
+    if not caller.can_see(job_record) or (job_record.workspace, job_record.sandbox) not in attached:
         raise _not_found(id)
     return job_record
 

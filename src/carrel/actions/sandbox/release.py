@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from carrel.actions.records import iter_records
+from carrel.core.runs import Audience
 from carrel.core.sandbox.account_record import account_from_record
 from carrel.core.sandbox.tool_access import derive_instance_key, derive_namespace
 from carrel.core.store.record import Record, RecordType
@@ -42,8 +43,9 @@ async def _release(ports: Ports, pairs: AsyncIterator[tuple[Record, str]]) -> No
                 provider = ports.sandboxes.get(account_from_record(sandbox).config["provider"])
                 if isinstance(provider, PersistentSandbox):
                     workspace_namespace = derive_namespace(sandbox.tenant, workspace)
-                    await provider.release_instance(
-                        derive_instance_key(workspace_namespace, sandbox.id)
-                    )
+                    for audience in Audience:
+                        await provider.release_instance(
+                            derive_instance_key(workspace_namespace, sandbox.id, audience)
+                        )
     except Exception as problem:
         _log.error("instances not released", problem=type(problem).__name__)

@@ -22,6 +22,7 @@ from carrel.core.errors import Busy, NotFound, ValidationError, WorkspaceConflic
 from carrel.core.files import file_kinds
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay.write_condition import WriteCondition
+from carrel.core.runs import Audience
 from carrel.core.sandbox.file_tools import (
     NumberedLines,
     compile_glob,
@@ -30,6 +31,7 @@ from carrel.core.sandbox.file_tools import (
 )
 from carrel.core.store.blob import Blob
 from carrel.core.store.entry import Entry, Head
+from carrel.core.visibility import is_visible, require_visible
 from carrel.ports import Ports
 from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
 
@@ -50,10 +52,20 @@ class WorkspaceFiles(Struct, frozen=True):
     """The caller's id of the tool call."""
     name: str | None = None
     """Server-wide unique id of the tool call."""
+    audience: Audience = Audience.MAIN
+    """Who takes part in the session of the call."""
 
     @property
     def scope(self) -> Scope:
         return Scope(self.actor.tenant, ScopeKind.WORKSPACE, self.workspace)
+
+    def can_see(self, path: Path) -> bool:
+        """Whether the session may see a file, or write one at this path."""
+        return is_visible(path, self.audience, is_shared_workspace=True)
+
+    def require_visible(self, path: Path) -> None:
+        """Raise Forbidden for a path that the session may not see."""
+        require_visible(path, self.audience, is_shared_workspace=True)
 
     def write_options(
         self, verb: str, path: Path, type: str, condition: WriteCondition
@@ -63,18 +75,22 @@ class WorkspaceFiles(Struct, frozen=True):
 
 
 async def find_head(workspace: WorkspaceFiles, path: Path) -> Head | None:
+    """Return the head of a file. Raises Forbidden if the session may not see it."""
+    workspace.require_visible(path)
     [tree] = await workspace.ports.trees.read((workspace.scope,), (path,))
     head = tree.heads.get(path)
     return head if head and head.entry else None
 
 
 async def list_heads(workspace: WorkspaceFiles) -> list[Head]:
-    """List all files, without links."""
+    """List all files that the session may see, without links."""
     [tree] = await workspace.ports.trees.read((workspace.scope,))
     return [
         head
         for head in tree.heads.values()
-        if head.entry and file_kinds.file_kind(head.entry.type) != file_kinds.LINK
+        if head.entry
+        and file_kinds.file_kind(head.entry.type) != file_kinds.LINK
+        and workspace.can_see(head.path)
     ]
 
 
@@ -86,7 +102,7 @@ async def read_file(workspace: WorkspaceFiles, path: Path) -> tuple[Head, Entry,
 
 
 async def require_file(workspace: WorkspaceFiles, path: Path) -> tuple[Head, Entry]:
-    """Return the head of a file. Raises NotFound, and ValidationError for a link."""
+    """Return the head of a file. Raises NotFound, Forbidden; ValidationError for a link."""
     head = await find_head(workspace, path)
     if head is None or head.entry is None:
         raise NotFound(f"file not found: {path}")
@@ -145,7 +161,7 @@ async def read_line_parts(ports: Ports, blob: Blob) -> AsyncIterator[bytes]:
 async def write(
     workspace: WorkspaceFiles, path: Path, content: bytes, expected: int | None = None
 ) -> WriteResult:
-    """Replace a whole file; the later of two writers wins.
+    """Replace a whole file; the later of two writers wins. Raises Forbidden.
 
     With `expected`, raises WorkspaceConflict if the file has another version; 0 means absent.
     """

@@ -60,8 +60,10 @@ class CommandInputs(Struct, frozen=True):
 
 
 async def load_inputs(workspace: WorkspaceFiles) -> CommandInputs:
+    """Load what a command starts with: the files that the session may see."""
     [tree] = await workspace.ports.trees.read((workspace.scope,))
-    return CommandInputs(tree)
+    visible = {path: head for path, head in tree.heads.items() if workspace.can_see(path)}
+    return CommandInputs(replace(tree, heads=visible))
 
 
 async def commit_changes(
@@ -181,9 +183,9 @@ class _WriteBack(Struct):
         ):
             return rules, self.changes
         await self._check_limits(rules)
-        self.notes.clear()
+        self.notes[:] = self._withheld_notes()
         entries: dict[Path, Entry] = {}
-        for path in sorted(self.result.changed):
+        for path in sorted(filter(self.workspace.can_see, self.result.changed)):
             if rules.redactor.find_in_text(path.text):
                 self.notes.append("[warning: a file whose name contains a secret was not saved]")
                 continue
@@ -193,8 +195,18 @@ class _WriteBack(Struct):
                 self.notes.append(f"[warning: {path} changed while it was read; not saved yet]")
         heads = self.start.tree.heads
         base = {path: head.version for path, head in heads.items()}
-        self.rules, self.changes = rules, CommandChanges(base, entries, self.result.deleted)
+        deleted = frozenset(filter(self.workspace.can_see, self.result.deleted))
+        self.rules, self.changes = rules, CommandChanges(base, entries, deleted)
         return rules, self.changes
+
+    def _withheld_notes(self) -> Sequence[str]:
+        """Return a note on changed files that the session may not write."""
+        withheld = sorted(path for path in self.result.changed if not self.workspace.can_see(path))
+        if not withheld:
+            return ()
+        return (
+            f"[warning: not available in a shared session, not saved: {format_paths(withheld)}]",
+        )
 
     async def _check_limits(self, rules: TenantRules) -> None:
         """Raise WorkspaceTooLarge for what exceeds a limit, before a byte is read."""

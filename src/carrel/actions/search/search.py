@@ -28,6 +28,7 @@ from carrel.core.search.bm25 import rank_texts
 from carrel.core.search.full_text import parse_query, searched_text
 from carrel.core.search.passages import count_matches, find_line, find_match, make_snippet
 from carrel.core.store.record import Record, RecordType
+from carrel.core.visibility import is_visible
 from carrel.ports import Ports
 
 MAX_HITS: Final = 100
@@ -101,12 +102,18 @@ class _HitCollector:
 
 
 async def search(
-    ports: Ports, actor: Actor, query: str, kinds: Collection[SearchScope], *, limit: int = 20
+    ports: Ports,
+    actor: Actor,
+    query: str,
+    kinds: Collection[SearchScope],
+    *,
+    limit: int = 20,
+    audience: Audience = Audience.MAIN,
 ) -> SearchResult:
     """Find what contains words of the query, also as prefixes, best first.
 
     Function words count only in a query without other words. Content the caller may not read is not
-    found. Raises Forbidden.
+    found; for a shared audience only files that it may see are. Raises Forbidden.
     """
     actor.require(Permission.WORKSPACE_READ)
     terms, collector = parse_query(query).searched_terms, _HitCollector()
@@ -115,8 +122,10 @@ async def search(
     agents = await _list_agents(ports, actor, terms, collector)
     if SearchScope.FILES in kinds:
         await _search_files(
-            ports, actor, terms, collector.limit_items(agents, MAX_AGENTS_FOR_FILES), collector
+            *(ports, actor, terms, collector.limit_items(agents, MAX_AGENTS_FOR_FILES), audience),
+            collector,
         )
+    kinds = kinds if audience is Audience.MAIN else ()
     if SearchScope.MEMORIES in kinds:
         await _search_memories(ports, actor.tenant, query, agents, collector)
     if SearchScope.SESSIONS in kinds:
@@ -175,9 +184,14 @@ async def _search_files(
     actor: Actor,
     terms: Sequence[str],
     agents: Sequence[Record],
+    audience: Audience,
     collector: _HitCollector,
 ) -> None:
-    candidates = await file_search.list_candidates(ports, actor, agents)
+    candidates = [
+        file
+        for file in await file_search.list_candidates(ports, actor, agents)
+        if is_visible(file.path, audience, is_shared_workspace=file.scope.is_shared_workspace)
+    ]
     selected, is_complete = file_search.select_files(terms, candidates)
     collector.complete = collector.complete and is_complete
     async for matches in file_search.search(ports, terms, selected):

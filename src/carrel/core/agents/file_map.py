@@ -18,6 +18,7 @@ from carrel.core.markdown.fences import (
     BULLET_PATTERN,
     BYTE_ORDER_MARK,
     detect_line_end,
+    front_matter_end,
     lines_outside_fences,
 )
 from carrel.core.markdown.labelled_lines import ValueSpan
@@ -34,18 +35,18 @@ MAX_PEERS: Final = 200
 _MAX_DEPTH: Final = 6
 """Folder levels listed separately; deeper paths are shown on one line."""
 _MAX_SUMMARY_LENGTH: Final = 120
+_MAX_PARAGRAPH_LENGTH: Final = 4 * _MAX_SUMMARY_LENGTH
 _SUMMARY_SCAN_LENGTH: Final = 16 * 1024
 """Characters of a file that are scanned for its summary."""
 
 _HEADING: Final = re.compile(r" {0,3}#{1,6}[ \t]+(?P<text>.*?)(?:[ \t]+#+)?[ \t]*\Z")
 _ITEM: Final = re.compile(rf" {{0,3}}{BULLET_PATTERN}[ \t]+")
-_SENTENCE: Final = re.compile(r".*?[.!?](?=[ \t]|\Z)")
+_SENTENCE: Final = re.compile(
+    r""".*?(?:[.!?\u2026]["'\u201d\u2019\xbb)\]*_`]*(?= |\Z)|[\u3002\uff01\uff1f])"""
+)
+"""Text up to an end mark before a space, or up to an ideographic one."""
 _TOKEN: Final = re.compile(r"\{\{(" + "|".join(TOKENS) + r")\}\}")
 _DECORATION: Final = re.compile(r"[\s=*_#-]*")
-
-
-_PRIVATE_PREFIXES: Final = ("notes/", "memory/")
-_PRIVATE_FILES: Final = frozenset({"user.md", "memory.md", "dreams.md", "memory-index.json"})
 
 
 class MapEntry(Struct, frozen=True):
@@ -68,31 +69,34 @@ def summarize(text: bytes) -> str:
         file = _strip_comments(text.decode()[:_SUMMARY_SCAN_LENGTH])
     except UnicodeDecodeError:
         return ""
-    for line in _text_lines(file):
-        heading = _HEADING.match(line)
-        plain = heading["text"] if heading else _ITEM.sub("", line, count=1).strip()
-        sentence = None if heading else _SENTENCE.match(plain)
-        if plain := _readable_summary(sentence[0] if sentence else plain):
-            return plain
-    return ""
+    headings_and_sentences = _headings_and_sentences(file.removeprefix(BYTE_ORDER_MARK))
+    return next(filter(None, map(_readable_summary, headings_and_sentences)), "")
 
 
-def is_private(path: Path) -> bool:
-    """Whether a path is omitted from the map, which is also shown in shared sessions."""
-    text = path.text.casefold()
-    return text in _PRIVATE_FILES or text.startswith(_PRIVATE_PREFIXES)
+def _headings_and_sentences(file: str) -> Iterator[str]:
+    """Text of each heading, and the first sentence of each paragraph and list item."""
+    paragraph, next_start = "", 0
+    for line in lines_outside_fences(file[front_matter_end(file) :]):
+        text = line.text[:_MAX_PARAGRAPH_LENGTH]
+        heading, item = _HEADING.match(text), _ITEM.match(text)
+        is_continued = not (heading or item or _DECORATION.fullmatch(text))
+        if paragraph and (not is_continued or line.start != next_start):
+            yield _first_sentence(paragraph)
+            paragraph = ""
+        next_start = line.next_start
+        if heading:
+            yield heading["text"]
+        elif len(paragraph) < _MAX_PARAGRAPH_LENGTH:
+            text = text[item.end() if item else 0 :]
+            paragraph = f"{paragraph} {text}" if is_continued or item else ""
+    yield _first_sentence(paragraph)
 
 
-def _text_lines(file: str) -> Iterator[str]:
-    """Lines with text, without front matter."""
-    texts = [
-        line.text
-        for line in lines_outside_fences(file.removeprefix(BYTE_ORDER_MARK).lstrip("\r\n"))
-    ]
-    if texts and texts[0].rstrip() == "---":
-        header = len(list(takewhile(lambda text: text.rstrip() != "---", texts[1:])))
-        texts = texts[header + 2 :] if header + 1 < len(texts) else texts
-    return (text[: 4 * _MAX_SUMMARY_LENGTH] for text in texts if not _DECORATION.fullmatch(text))
+def _first_sentence(paragraph: str) -> str:
+    """First sentence on one line; the paragraph if it has no end of a sentence."""
+    flat = " ".join(paragraph.split())
+    sentence = _SENTENCE.match(flat)
+    return sentence[0] if sentence else flat
 
 
 def _strip_comments(text: str) -> str:
@@ -108,7 +112,7 @@ def _readable_summary(text: str) -> str:
 
     The map must not contain personal data.
     """
-    plain = _TOKEN.sub(lambda token: token[1].lower().replace("_", " "), text).strip()
+    plain = _TOKEN.sub(lambda token: token[1].lower().replace("_", " "), " ".join(text.split()))
     return (
         plain
         if len(plain) <= _MAX_SUMMARY_LENGTH

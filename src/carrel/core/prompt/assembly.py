@@ -20,14 +20,11 @@ from carrel.core.identifiers import Path
 from carrel.core.markdown.fences import BYTE_ORDER_MARK
 from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.runs import Audience
+from carrel.core.visibility import POLICY_PATHS, is_visible
 
-POLICY_PATHS: Final = tuple(map(Path, ("PLATFORM.md", "GUARDRAILS.md", "CAPABILITIES.md")))
-"""Never truncated, and never omitted if present."""
 _IDENTITY, _SOUL, _USER, _AGENTS, MEMORY = map(
     Path, ("IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "MEMORY.md")
 )
-SHARED_PATHS: Final = frozenset({*POLICY_PATHS, _IDENTITY, _SOUL, _AGENTS})
-"""Files that may be part of a prompt for a shared audience."""
 
 NOTES_PREFIX: Final = "notes/"
 _RECENT_NOTES: Final = "RECENT NOTES"
@@ -113,7 +110,8 @@ def prompt_paths(inputs: PromptInputs) -> tuple[Path, ...]:
 
 def memory_workspace_ids(inputs: PromptInputs) -> tuple[str, ...]:
     """Ids of the attached workspaces whose MEMORY.md is part of the prompt."""
-    return inputs.workspace_notes.workspace_ids if inputs.mode is Audience.MAIN else ()
+    visible = is_visible(MEMORY, inputs.mode, is_shared_workspace=True)
+    return inputs.workspace_notes.workspace_ids if visible else ()
 
 
 def note_days(inputs: PromptInputs) -> tuple[date, ...]:
@@ -146,9 +144,7 @@ def _prompt_slots(inputs: PromptInputs) -> Sequence[_PromptSlot]:
     slots = [*fixed, *_note_slots(inputs), _file_slot(MEMORY), *_workspace_slots(inputs)]
     if inputs.mode is Audience.MAIN:
         return [*slots, *_extra_slots(inputs, {slot.path for slot in slots})]
-    slots = [
-        slot if slot.path in SHARED_PATHS or slot.text else _private_slot(slot) for slot in slots
-    ]
+    slots = [slot if _is_shared(slot) else _private_slot(slot) for slot in slots]
     extras = (doc.strip() for doc in inputs.extra_docs)
     return [
         *slots,
@@ -159,6 +155,13 @@ def _prompt_slots(inputs: PromptInputs) -> Sequence[_PromptSlot]:
 def _file_slot(path: Path) -> _PromptSlot:
     name = path.text.removesuffix(".md")
     return _PromptSlot(name, path, f"# {name}\n", path.text)
+
+
+def _is_shared(slot: _PromptSlot) -> bool:
+    """Whether a shared audience may see the slot; generated text has nothing private."""
+    if slot.path is None:
+        return bool(slot.text)
+    return is_visible(slot.path, Audience.SHARED, is_shared_workspace=bool(slot.workspace))
 
 
 def _private_slot(slot: _PromptSlot) -> _PromptSlot:

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from carrel.core.memory.promoted_lines import MEMORY_PATH
 from carrel.core.runs import Audience
 from carrel.core.sandbox.tool_access import (
     COMMAND_TOOLS,
@@ -19,6 +20,7 @@ from carrel.core.sandbox.tool_access import (
     WRITE_TOOLS,
     ToolAccess,
 )
+from carrel.core.visibility import is_visible
 
 _NOTE_PREFIX: Final = "prompt:attached:"
 _TOOLS_KEY: Final = "prompt:tools"
@@ -106,14 +108,18 @@ class WorkspaceNotes(Struct, frozen=True):
         if len(self.attached) > 1:
             yield "Select one with `workspace`; without it the default is used."
         if writable and "write" in modifying_tools:
-            yield _MEMORY_HINT + (_MEMORY_LOADED_HINT if mode is Audience.MAIN else "")
+            has_memory = is_visible(MEMORY_PATH, mode, is_shared_workspace=True)
+            yield _MEMORY_HINT if has_memory else _TASKS_HINT
 
 
 _MEMORY_HINT: Final = (
     "Write lasting facts to MEMORY.md at the root of a workspace and plans to TASKS.md beside it;"
-    " both are ordinary files."
+    " both are ordinary files. MEMORY.md is part of your prompt."
 )
-_MEMORY_LOADED_HINT: Final = " MEMORY.md is part of your prompt."
+_TASKS_HINT: Final = (
+    "Write plans to TASKS.md at the root of a workspace. Private files such as MEMORY.md are not"
+    " available in this session."
+)
 
 
 def workspace_notes(access: ToolAccess, tools: Collection[str]) -> WorkspaceNotes:

@@ -15,6 +15,7 @@ from msgspec import UNSET, Struct
 
 from carrel.core.agents.config import AgentConfig
 from carrel.core.errors import Forbidden, NotFound, ValidationError
+from carrel.core.runs import Audience
 
 READ_TOOLS: Final = ("read", "glob")
 WRITE_TOOLS: Final = ("write", "edit")
@@ -191,9 +192,13 @@ def _without_property(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]
     return {**schema, "properties": properties, "required": required}
 
 
-def derive_instance_key(namespace: str, sandbox: str) -> str:
-    """Key of the persistent instance of a sandbox for a workspace."""
-    return f"{namespace}-{sandbox}"
+def derive_instance_key(namespace: str, sandbox: str, audience: Audience) -> str:
+    """Key of the persistent instance of a sandbox for a workspace.
+
+    Shared sessions have an instance of their own: the other one has private files and output.
+    """
+    suffix = "" if audience is Audience.MAIN else f"-{audience}"
+    return f"{namespace}-{sandbox}{suffix}"
 
 
 def derive_namespace(account: str, workspace: str) -> str:

@@ -16,9 +16,8 @@ from carrel.actions.runs import snapshots
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.overlay.compose import File
-from carrel.core.prompt.assembly import SHARED_PATHS
-from carrel.core.runs import Audience
 from carrel.core.sessions import format_timestamp
+from carrel.core.visibility import is_visible
 from carrel.server.mcp.request_context import McpRequest
 from carrel.tools.tool import ToolContext
 
@@ -73,13 +72,11 @@ async def visible_files(context: ToolContext) -> Mapping[Path, File]:
         visible = (await snapshots.load_manifest(context.ports, context.run)).files
     else:
         visible = (await files.list_files(context.ports, context.stack)).files
-    if context.audience is Audience.MAIN:
-        return visible
-    return {path: file for path, file in visible.items() if path in SHARED_PATHS}
+    return {path: file for path, file in visible.items() if is_visible(path, context.audience)}
 
 
 async def _content(context: ToolContext, path: Path) -> tuple[File, bytes]:
-    if context.audience is Audience.SHARED and path not in SHARED_PATHS:
+    if not is_visible(path, context.audience):
         raise NotFound(f"no such file: {path}")
     if context.run is not None:
         return await snapshots.read_file(context.ports, context.run, path)

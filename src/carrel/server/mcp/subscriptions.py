@@ -16,9 +16,9 @@ from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated, Serv
 from carrel.actions.events import streams
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import Path
-from carrel.core.prompt.assembly import SHARED_PATHS
 from carrel.core.runs import Audience
 from carrel.core.store.event import WORKSPACE_UPDATED, Event, EventFilter
+from carrel.core.visibility import is_visible
 from carrel.server.mcp.request_context import McpRequest
 from carrel.server.mcp.resources import uri_of, visible_files
 from carrel.tools.tool import ToolContext
@@ -77,7 +77,7 @@ def _changed_paths(context: ToolContext, events: list[Event]) -> list[Path]:
     if context.run is not None:
         return []
     paths = dict.fromkeys(Path(event.payload["path"]) for event in events)
-    return [path for path in paths if context.audience is Audience.MAIN or path in SHARED_PATHS]
+    return [path for path in paths if is_visible(path, context.audience)]
 
 
 async def listen(

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from carrel.actions.search import search as lookups
 from carrel.actions.search.search import SearchHit, SearchScope
 from carrel.core.access import Permission
+from carrel.core.runs import Audience, parse_audience
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.response import Response
 from carrel.server.rest.files.file_models import PositiveInt, Rfc3339, rfc3339
@@ -31,6 +32,10 @@ class SearchQuery(RequestModel, frozen=True):
         ),
     ] = "files,memories,sessions"
     limit: Annotated[int, Meta(ge=1, le=lookups.MAX_HITS)] = 20
+    scope: Annotated[
+        str,
+        Meta(max_length=100, description="Audience: `main`; any other value is `shared`."),
+    ] = Audience.MAIN.value
 
 
 class SearchHitModel(ResponseModel, frozen=True):
@@ -90,11 +95,15 @@ async def search(request: Request[None, SearchQuery]) -> Response:
 
     Rare words count more, and function words only in a query without others. Ignores case and
     accents. An agent's key searches only its own content; shared sessions are
-    never searched.
+    never searched. With `scope=shared` only files that a shared session may see are found.
     """
     query = request.query
     scopes = frozenset(map(SearchScope, query.kinds.split(",")))
-    results = await lookups.search(request.ports, request.actor, query.q, scopes, limit=query.limit)
+    results = await lookups.search(
+        *(request.ports, request.actor, query.q, scopes),
+        limit=query.limit,
+        audience=parse_audience(query.scope),
+    )
     items = [_hit_to_model(hit) for hit in results.items]
     return Response.json(SearchResultsModel(items=items, next=None, complete=results.complete))
 

@@ -36,7 +36,10 @@ async def _run(context: ToolContext, args: AsyncStatusArguments) -> object:
     if not id:
         raise ValidationError("statusId is required")
     access = await load_tool_access(ports, context.actor.tenant, context.config)
-    record = await jobs.get_job(ports, context.actor, context.agent.id, context.session, access, id)
+    caller = jobs.JobCaller(
+        context.agent.tenant, context.agent.id, context.session, context.audience
+    )
+    record = await jobs.get_job(ports, caller, access, id)
     job = await jobs.load_job_status(ports, record, id, stop=args.action is AsyncStatusAction.STOP)
     log = job.log[-DEFAULT_RESULT_BYTES:].decode(errors="replace")
     return log if args.action is AsyncStatusAction.LOGS else _job_to_json(job, log)

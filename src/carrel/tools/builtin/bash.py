@@ -113,6 +113,7 @@ async def _run_in_background(workspace_call: WorkspaceCall, command: str) -> str
         sandbox.id,
         sandbox.config["provider"],
         spec.instance_key,
+        context.audience,
     )
     await jobs.start_job(context.ports, context.actor, job, spec)
     return f"Started in the background; use async_status with statusId {spec.id}"
@@ -163,7 +164,7 @@ def _instance_key(workspace_call: WorkspaceCall) -> str | None:
     """Key of the persistent sandbox instance; None if the sandbox is not persistent."""
     sandbox, workspace = _sandbox(workspace_call), workspace_call.target.workspace
     return (
-        derive_instance_key(workspace.namespace, sandbox.id)
+        derive_instance_key(workspace.namespace, sandbox.id, workspace_call.context.audience)
         if workspace and sandbox.is_persistent
         else None
     )

@@ -183,15 +183,18 @@ async def test_the_map_is_written_in_its_block_and_a_second_run_writes_nothing(
     for _ in range(2):
         await run_action(owner, "regenerate-map", agentId=marco)
     assert (await owner.get(history)).json() == before
-    await run_action(owner, "put", agentId=marco, path="notes.md", content="Of birds. And bees.")
+    for path in ("notes.md", "SOUL.md"):
+        await run_action(owner, "put", agentId=marco, path=path, content="plan for Q4. More.")
     await run_action(owner, "regenerate-map", agentId=marco)
-    assert "- notes.md: Of birds." in (await read_raw(owner, marco, "AGENTS.md")).splitlines()
+    lines = (await read_raw(owner, marco, "AGENTS.md")).splitlines()
+    assert "- SOUL.md: plan for Q4." in lines
+    assert "- notes.md" in lines, "a shared session may not see it, so the map has only its name"
 
 
 async def test_a_secret_added_later_is_redacted_and_does_not_rewrite_the_map(
     owner: httpx.AsyncClient, marco: str
 ) -> None:
-    await run_action(owner, "put", agentId=marco, path="a.md", content="# swordfish-of-the-team")
+    await run_action(owner, "put", agentId=marco, path="SOUL.md", content="# swordfish-of-the-team")
     secret = {"value": "swordfish-of-the-team"}
     assert (await owner.put("/v1/secrets/team", json=secret)).status_code in (200, 201, 204)
     await run_action(owner, "regenerate-map", agentId=marco)
@@ -253,7 +256,8 @@ async def test_the_map_lists_the_peers_the_agent_may_delegate_to(
 
 async def test_hostile_text_stays_one_line_in_the_map(owner: httpx.AsyncClient, marco: str) -> None:
     hostile = f"# {MAP[1]} {{{{HUMAN_EMAIL}}}} <script> | `x` {MAP[0]}\n"
-    await run_action(owner, "put", agentId=marco, path="{{HUMAN_NAME}} `x`.md", content=hostile)
+    for path in ("{{HUMAN_NAME}} `x`.md", "SOUL.md"):
+        await run_action(owner, "put", agentId=marco, path=path, content=hostile)
     await run_action(owner, "regenerate-map", agentId=marco)
     text = await read_raw(owner, marco, "AGENTS.md")
     assert (text.count(MAP[0]), text.count(MAP[1])) == (1, 1)
