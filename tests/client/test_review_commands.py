@@ -101,6 +101,17 @@ def test_bulk_accept_prints_every_follower(editor: AgentEditor, carrel: CarrelCo
     assert "loading agents: 2 of 2" in done.stderr
     assert read_directory(editor, editor.agent) == read_directory(editor, other) == "Ask first.\n"
     none = carrel.output("accept", "--template", editor.template, PATH, "--yes")
+    for_all = ("rollback", "--template", editor.template, PATH)
+    assert carrel(*for_all).exit_code == 2, "the accepted digest is required"
+    reason = f"the pin of {other} was accepted for it alone"
+    first = carrel(*for_all, "--sha256", digest)
+    assert (first.exit_code, first.stdout) == (
+        1,
+        f"{editor.agent}: rolled back\n{other}: not rolled back: {reason}\n",
+    )
+    again = carrel.json(*for_all, "--sha256", digest, code=1)
+    assert (again["rolledBack"], again["failed"], again["results"][0]["changed"]) == (1, 1, False)
+    carrel.output("accept", editor.agent, PATH, "--yes")
     assert none == f"{PATH}: no update available for any agent\n"
     write_update(editor, "Never ask.\n")
     late = carrel.json("accept", "--template", editor.template, PATH, "--sha256", digest, code=1)

@@ -36,7 +36,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkAcceptOutcome:
-    """Outcome of a bulk accept for one agent."""
+    """Outcome of a bulk accept or roll back for one agent."""
 
     agent: str
     """Id of the agent."""
@@ -104,6 +104,13 @@ class TemplateFiles(LayerFiles[Driver]):
         request = HttpRequest("POST", path, body={"sha256": sha256})
         return _outcomes((yield from send_with_retry(request)).json())
 
+    @operation
+    def roll_back(self, path: str, sha256: str) -> Steps[tuple[BulkAcceptOutcome, ...]]:
+        """Roll back what was accepted for every follower; returns an outcome per agent."""
+        path = api_path("templates", self._template, "pins", path, "rollback")
+        request = HttpRequest("POST", path, body={"sha256": sha256})
+        return _outcomes((yield from send_with_retry(request)).json())
+
     def _event_scopes(self) -> Steps[frozenset[tuple[str, str]]]:
         record = yield from get_json(api_path("templates", self._template))
         return frozenset({("template", str(record["id"]))})
@@ -120,6 +127,14 @@ class DefaultFiles(LayerFiles[Driver]):
         """Accept a reviewed default for every agent that inherits it; an outcome per agent."""
         request = HttpRequest(
             "POST", api_path("defaults", "pins", path, "accept"), body={"sha256": sha256}
+        )
+        return _outcomes((yield from send_with_retry(request)).json())
+
+    @operation
+    def roll_back(self, path: str, sha256: str) -> Steps[tuple[BulkAcceptOutcome, ...]]:
+        """Roll back what was accepted for all that inherit it; an outcome per agent."""
+        request = HttpRequest(
+            "POST", api_path("defaults", "pins", path, "rollback"), body={"sha256": sha256}
         )
         return _outcomes((yield from send_with_retry(request)).json())
 

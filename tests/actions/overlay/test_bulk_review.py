@@ -22,7 +22,7 @@ from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_change, agent_from_record
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, digest
-from carrel.core.store.commit import Commit
+from carrel.core.store.commit import Applied, Commit
 from carrel.core.store.record import Record
 from carrel.ports import Ports
 
@@ -95,6 +95,14 @@ async def test_accept_for_all_takes_few_statements(counted_ports: Ports, size: i
         counted_ports, owner, "sales", RULES, digest(b"be better")
     )
     assert not any(result.changed or result.problem for result in again)
+
+    CountingConnection.singles = CountingConnection.batches = 0
+    rolled_back = await pin_reviews.roll_back_for_all(
+        counted_ports, owner, "sales", RULES, digest(b"be better")
+    )
+    assert [result.changed for result in rolled_back] == [True] * size
+    assert CountingConnection.singles <= 30 + 7 * transactions
+    assert CountingConnection.batches <= 8 * transactions
 
 
 async def test_an_agent_changed_at_the_same_time_is_decided_again(counted_ports: Ports) -> None:
@@ -179,3 +187,103 @@ async def test_an_edit_of_a_default_is_accepted_for_all_that_inherit_it(anywhere
         assert await files.read_content(ports, file) == text
     with pytest.raises(ValidationError):
         await pin_reviews.accept_for_all(ports, owner, None, Path("SOUL.md"), digest(b""))
+
+
+async def test_other_agents_changed_between_read_and_commit_make_no_accept_fail(
+    anywhere: Ports,
+) -> None:
+    """Each commit expects what its decision read, and nothing of other agents."""
+    ports = anywhere
+    _, owner = await create_tenant(ports)
+    await templates.create(ports, owner, "sales", "Sales")
+    first = await agents.create(ports, owner, NewAgent("first", "First", "sales"))
+    await create_copies(ports, owner, first, 9)
+    other = await agents.create(ports, owner, NewAgent("other", "Other"))
+    sales = await stacks.template_stack(ports, owner, "sales")
+    await files.put(ports, sales, RULES, b"be better", owner)
+    commits_seen, commit = 0, ports.trees.commit
+
+    async def change_others_and_commit(commits: Any) -> Any:
+        nonlocal commits_seen
+        commits_seen += 1
+        ports.trees.commit = commit  # type: ignore[method-assign]
+        await agents.create(ports, owner, NewAgent(f"new-{commits_seen}", "New", "sales"))
+        await agents.patch(ports, owner, other.id, {"name": f"Renamed {commits_seen}"})
+        outcomes = await commit(commits)
+        assert all(isinstance(outcome, Applied) for outcome in outcomes)
+        return outcomes
+
+    for change in (pin_reviews.accept_for_all, pin_reviews.roll_back_for_all):
+        ports.trees.commit = change_others_and_commit  # type: ignore[method-assign]
+        results = await change(ports, owner, "sales", RULES, digest(b"be better"))
+        assert [(result.changed, result.problem) for result in results] == [(True, None)] * 10
+    assert commits_seen == 2
+
+
+async def test_what_was_accepted_together_is_rolled_back_together(anywhere: Ports) -> None:
+    ports = anywhere
+    _, owner = await create_tenant(ports)
+    await templates.create(ports, owner, "sales", "Sales")
+    sales = await stacks.template_stack(ports, owner, "sales")
+    await files.put(ports, sales, RULES, b"first", owner)
+    heirs = {
+        slug: await agents.create(ports, owner, NewAgent(slug, slug, "sales"))
+        for slug in ("calm", "again", "moved", "override")
+    }
+    await files.put(ports, sales, RULES, b"second", owner)
+    await pin_reviews.accept(ports, owner, "again", RULES, digest(b"second"))
+    await files.put(ports, sales, RULES, b"third", owner)
+    await pin_reviews.accept_for_all(ports, owner, "sales", RULES, digest(b"third"))
+    late = await agents.create(ports, owner, NewAgent("late", "Late", "sales"))
+    await pin_reviews.roll_back(ports, owner, "moved", RULES)
+    override = await stacks.agent_stack(ports, owner, "override")
+    allowed = files.WriteOptions(accept_template_update=True)
+    await files.put(ports, override, RULES, b"mine", owner, allowed)
+
+    results = await pin_reviews.roll_back_for_all(ports, owner, "sales", RULES, digest(b"third"))
+
+    by_agent = {result.agent: result for result in results}
+    assert set(by_agent) == {agent.id for agent in heirs.values()}, "one never accepted"
+    assert list(by_agent) == sorted(by_agent)
+    for slug in ("moved", "override"):
+        problem = by_agent[heirs[slug].id].problem
+        assert str(problem) == f"the pin of {slug} has moved since it was accepted for all"
+    served = {"calm": b"first", "again": b"second", "moved": b"first", "override": b"mine"}
+    for slug, text in {**served, late.id: b"third"}.items():
+        file = await files.get_file(ports, await stacks.agent_stack(ports, owner, slug), RULES)
+        assert await files.read_content(ports, file) == text, slug
+    entries = (await audit.list_audit_entries(ports, owner, limit=2)).items
+    assert {entry.subjects for entry in entries} == {
+        (f"agent/{heirs[slug].id}",) for slug in ("calm", "again")
+    }
+    assert all(entry.reason.startswith("roll GUARDRAILS.md back") for entry in entries)
+    repeated = await pin_reviews.roll_back_for_all(ports, owner, "sales", RULES, digest(b"third"))
+    assert not any(result.changed for result in repeated)
+    assert sum(result.problem is None for result in repeated) == 2
+
+
+async def test_a_default_accepted_for_all_is_rolled_back_for_all_that_inherit_it(
+    anywhere: Ports,
+) -> None:
+    ports = anywhere
+    _, owner = await create_tenant(ports)
+    await templates.create(ports, owner, "care", "Care")
+    care = await stacks.template_stack(ports, owner, "care")
+    await files.put(ports, care, RULES, b"care first", owner)
+    heirs = [await agents.create(ports, owner, NewAgent(f"heir-{n}", "Heir")) for n in range(2)]
+    await agents.create(ports, owner, NewAgent("other", "Other", "care"))
+    defaults = await stacks.defaults_stack(ports, owner)
+    before = await files.read_content(ports, await files.get_file(ports, defaults, RULES))
+    for stack in (defaults, care):
+        await files.put(ports, stack, RULES, b"be better", owner)
+    for template in (None, "care"):
+        await pin_reviews.accept_for_all(ports, owner, template, RULES, digest(b"be better"))
+
+    results = await pin_reviews.roll_back_for_all(ports, owner, None, RULES, digest(b"be better"))
+
+    assert [(r.agent, r.changed, r.problem) for r in results] == [
+        (id, True, None) for id in sorted(agent.id for agent in heirs)
+    ]
+    for slug, text in (("heir-0", before), ("heir-1", before), ("other", b"be better")):
+        file = await files.get_file(ports, await stacks.agent_stack(ports, owner, slug), RULES)
+        assert await files.read_content(ports, file) == text

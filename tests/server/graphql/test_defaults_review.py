@@ -14,6 +14,8 @@ from carrel.core.access import Permission
 pytestmark = pytest.mark.anyio
 MUTATION = """mutation($s: String) { acceptDefaultsUpdateBulk(filename: "GUARDRAILS.md",
   latestSha: $s) { accepted failed results { agentId success error } } }"""
+ROLL_BACK = """mutation($s: String!) { rollBackDefaultsUpdateBulk(filename: "GUARDRAILS.md",
+  acceptedSha: $s) { rolledBack failed results { agentId success error } } }"""
 ENDPOINT = "/v1/defaults/pins/GUARDRAILS.md/accept"
 
 
@@ -45,3 +47,19 @@ async def test_a_default_is_accepted_by_a_person_for_all_that_inherit_it(server:
     for slug in ("first", "second"):
         file = await owner.get(f"/v1/agents/{slug}/files/GUARDRAILS.md")
         assert file.json()["content"] == "be better"
+
+    body = {"sha256": sha("be better")}
+    rollback = ENDPOINT.replace("accept", "rollback")
+    assert (await service.post(rollback, json=body)).status_code == 403
+    [error] = (await execute_query(service, ROLL_BACK, s=sha("be better")))["errors"]
+    assert error["extensions"]["code"] == "FORBIDDEN"
+    result = (await query_data(owner, ROLL_BACK, s=sha("be better")))["rollBackDefaultsUpdateBulk"]
+    assert (result["rolledBack"], result["failed"]) == (2, 0)
+    repeated = (await owner.post(rollback, json=body)).json()
+    assert (repeated["rolledBack"], [row["changed"] for row in repeated["results"]]) == (
+        2,
+        [False, False],
+    )
+    for slug in ("first", "second"):
+        file = await owner.get(f"/v1/agents/{slug}/files/GUARDRAILS.md")
+        assert file.json()["content"] == unchanged.json()["content"]

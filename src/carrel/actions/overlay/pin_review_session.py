@@ -28,12 +28,15 @@ from carrel.ports import CorruptContent, Ports
 
 ROLL_BACK_PREFIX: Final = "roll "
 """Prefix of the commit reason of a roll-back."""
+ACCEPT_PREFIX: Final = "accept "
+FOR_ALL_SUFFIX: Final = ", for all"
+"""Suffix of the commit reason of a bulk change."""
 _BATCH_SIZE: Final = 1_000
-"""Agents per transaction of a bulk accept."""
+"""Agents per transaction of a bulk change."""
 
 
-class BulkAcceptOutcome(Struct, frozen=True):
-    """Outcome for one agent of a bulk accept."""
+class BulkOutcome(Struct, frozen=True):
+    """Outcome for one agent of a bulk accept or roll back."""
 
     agent: str
     changed: bool = False
@@ -77,39 +80,55 @@ class PinReviewSession:
 
     async def accept_each(
         self, agents: Sequence[Record], source: ScopeKind | None, reviewed: Digest
-    ) -> Mapping[str, BulkAcceptOutcome]:
+    ) -> Mapping[str, BulkOutcome]:
         """Accept for each agent; with `source`, only for those that this layer offers the file.
 
         Returns an outcome for each of them, by id.
         """
-        records = {agent.id: agent for agent in agents}
-        stacks = {agent.id: build_stack(agent) for agent in agents}
-        scopes = tuple(dict.fromkeys(scope for stack in stacks.values() for scope in stack))
-        layer_trees = await self.ports.trees.read(scopes, (self.path,))
-        trees = dict(zip(scopes, layer_trees, strict=True))
-        results: dict[str, BulkAcceptOutcome] = {}
-        commits: dict[str, Commit] = {}
-        for id, stack in stacks.items():
-            layers = [trees[scope] for scope in stack]
-            if source is not None and not _is_offered_by(source, layers, self.path):
+        results: dict[str, BulkOutcome] = {}
+        planned_writes: dict[str, tuple[PlannedWrite, str]] = {}
+        for id, layers in (await self.load_layers(agents)).items():
+            if source is not None and not is_offered_by(source, layers, self.path):
                 continue
             try:
                 planned = pins.plan_accept(layers, self.path, reviewed)
             except Refusal as refusal:
-                results[id] = BulkAcceptOutcome(id, problem=refusal)
+                results[id] = BulkOutcome(id, problem=refusal)
                 continue
-            results[id] = BulkAcceptOutcome(id)
-            if planned is not None and (problem := await self._check_readable(planned)):
-                results[id] = BulkAcceptOutcome(id, problem=problem)
-            elif planned is not None:
-                reason = f"{accept_reason(layers, planned)}, for all"
+            results[id] = BulkOutcome(id)
+            if planned is not None:
+                reason = f"{accept_reason(layers, planned)}{FOR_ALL_SUFFIX}"
+                planned_writes[id] = planned, reason
+        records = {agent.id: agent for agent in agents}
+        return {**results, **await self.commit_each(records, planned_writes)}
+
+    async def load_layers(self, agents: Sequence[Record]) -> Mapping[str, Layers]:
+        """Return the layers of each agent at the path, by id, with one read."""
+        stacks = {agent.id: build_stack(agent) for agent in agents}
+        scopes = tuple(dict.fromkeys(scope for stack in stacks.values() for scope in stack))
+        layer_trees = await self.ports.trees.read(scopes, (self.path,))
+        trees = dict(zip(scopes, layer_trees, strict=True))
+        return {id: [trees[scope] for scope in stack] for id, stack in stacks.items()}
+
+    async def commit_each(
+        self,
+        records: Mapping[str, Record],
+        planned_writes: Mapping[str, tuple[PlannedWrite, str]],
+    ) -> Mapping[str, BulkOutcome]:
+        """Commit a write with its reason for each agent; return the outcomes by id."""
+        results: dict[str, BulkOutcome] = {}
+        commits: dict[str, Commit] = {}
+        for id, (planned, reason) in planned_writes.items():
+            if problem := await self._check_readable(planned):
+                results[id] = BulkOutcome(id, problem=problem)
+            else:
                 commits[id] = self._build_commit(records[id], planned, reason)
         for start in range(0, len(commits), _BATCH_SIZE):
             batch = dict(islice(commits.items(), start, start + _BATCH_SIZE))
             outcomes = await self.ports.trees.commit(list(batch.values()))
             for id, outcome in zip(batch, outcomes, strict=True):
                 problem = _refusal_from_outcome(outcome)
-                results[id] = BulkAcceptOutcome(id, changed=problem is None, problem=problem)
+                results[id] = BulkOutcome(id, changed=problem is None, problem=problem)
         return results
 
     def _build_commit(self, agent: Record, planned: PlannedWrite, reason: str) -> Commit:
@@ -140,7 +159,7 @@ async def start_review(
     return PinReviewSession(ports, actor, path, rules, idempotency_key)
 
 
-def _is_offered_by(kind: ScopeKind, layers: Layers, path: Path) -> bool:
+def is_offered_by(kind: ScopeKind, layers: Layers, path: Path) -> bool:
     """Return whether the nearest upper layer that has the file is of this kind."""
     offering = (tree for tree in agent_resolution.upstream_layers(layers) if tree.entry(path))
     nearest = next(offering, None)
@@ -156,7 +175,7 @@ def _refusal_from_outcome(outcome: Outcome) -> Refusal | None:
 
 
 def accept_reason(layers: Layers, planned: PlannedWrite) -> str:
-    return f"accept {planned.write.path.text}{describe_change(layers, planned)}"
+    return f"{ACCEPT_PREFIX}{planned.write.path.text}{describe_change(layers, planned)}"
 
 
 def describe_change(layers: Layers, planned: PlannedWrite) -> str:
@@ -186,7 +205,7 @@ async def find_previous_review(
         if version_row.head.version == _newest_version(versions) - n
     ]
     if not heads or heads[-1].version == 1:
-        heads += [head for tree in layers[1:] if (head := _initial_pin(tree, path))]
+        heads += [head for tree in layers[1:] if (head := initial_pin(tree, path))]
     if versions and versions[0].reason.startswith(ROLL_BACK_PREFIX):
         heads = _heads_older_than_current(heads, entry)
     for head in heads:
@@ -206,6 +225,6 @@ def _heads_older_than_current(heads: Sequence[Head], entry: Entry | None) -> lis
     return list(heads[max(positions, default=-1) + 1 :])
 
 
-def _initial_pin(tree: Tree, path: Path) -> Head | None:
+def initial_pin(tree: Tree, path: Path) -> Head | None:
     """Return the pin that the agent was created with."""
     return tree.heads.get(path) if tree.scope.kind is ScopeKind.PINS else None

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 from carrel.actions.blob_contents import load_contents
+from carrel.actions.overlay import bulk_roll_back
 from carrel.actions.overlay.pin_review_session import (
     ROLL_BACK_PREFIX,
-    BulkAcceptOutcome,
+    BulkOutcome,
     PinReviewSession,
     accept_reason,
     describe_change,
@@ -36,7 +37,11 @@ from carrel.core.store.tree import Tree
 from carrel.ports import CorruptContent, Ports
 
 _AGENT_PAGE_SIZE: Final = 5_000
-"""Agents read per query in a bulk accept."""
+"""Agents read per query in a bulk change."""
+ChangeEach: TypeAlias = Callable[
+    [PinReviewSession, Sequence[Record]], Awaitable[Mapping[str, BulkOutcome]]
+]
+"""Changes many agents and returns their outcomes by id."""
 
 
 class PinReview(Struct, frozen=True):
@@ -116,7 +121,7 @@ async def accept(
 
 async def accept_for_all(
     ports: Ports, actor: Actor, template: str | None, path: Path, reviewed: Digest
-) -> tuple[BulkAcceptOutcome, ...]:
+) -> tuple[BulkOutcome, ...]:
     """Accept for every agent of a template; return one outcome each, by id.
 
     Without a template: for every agent of the tenant that inherits the file from the defaults. A
@@ -125,21 +130,58 @@ async def accept_for_all(
     """
     review = await start_review(ports, actor, path)
     template_id = await _load_offer(ports, actor, template, path)
-    results: list[BulkAcceptOutcome] = []
+    source = None if template_id else ScopeKind.DEFAULTS
+
+    async def accept_each(
+        review: PinReviewSession, agents: Sequence[Record]
+    ) -> Mapping[str, BulkOutcome]:
+        return await review.accept_each(agents, source, reviewed)
+
+    return await _change_for_all(review, template_id, accept_each)
+
+
+async def roll_back_for_all(
+    ports: Ports, actor: Actor, template: str | None, path: Path, accepted: Digest
+) -> tuple[BulkOutcome, ...]:
+    """Roll back what was accepted together; return one outcome each, by id.
+
+    For every agent of a template, or else for all that do not have the file from their template.
+    An agent whose pin has moved since gets a Conflict that names it; agents that never accepted
+    have no outcome. Queries and transactions as in `accept_for_all`.
+    """
+    review = await start_review(ports, actor, path)
+    template_id = None
+    if template is not None:
+        record = await get_by_id_or_slug(ports, actor.tenant, RecordType.TEMPLATE, template)
+        template_id = record.id
+
+    async def roll_back_each(
+        review: PinReviewSession, agents: Sequence[Record]
+    ) -> Mapping[str, BulkOutcome]:
+        return await bulk_roll_back.roll_back_each(review, agents, template_id, accepted)
+
+    return await _change_for_all(review, template_id, roll_back_each)
+
+
+async def _change_for_all(
+    review: PinReviewSession, template: str | None, change_each: ChangeEach
+) -> tuple[BulkOutcome, ...]:
+    """Change every agent of a template, or of the tenant, in pages."""
+    results: list[BulkOutcome] = []
     after = ""
     while True:
-        agents = await ports.records.list(
-            actor.tenant,
+        agents = await review.ports.records.list(
+            review.actor.tenant,
             RecordType.AGENT,
-            index_key=by_template_index(template_id) if template_id else "",
+            index_key=by_template_index(template) if template else "",
             after=after,
             limit=_AGENT_PAGE_SIZE,
         )
-        results += await _accept_batch(review, template_id, agents, reviewed)
+        results += await _change_batch(review, template, agents, change_each)
         if len(agents) < _AGENT_PAGE_SIZE:
             return tuple(results)
         after = agents[-1].id
-        review = await start_review(ports, actor, path)
+        review = await start_review(review.ports, review.actor, review.path)
 
 
 async def _load_offer(ports: Ports, actor: Actor, template: str | None, path: Path) -> str | None:
@@ -154,15 +196,17 @@ async def _load_offer(ports: Ports, actor: Actor, template: str | None, path: Pa
     return id
 
 
-async def _accept_batch(
-    review: PinReviewSession, template: str | None, agents: Sequence[Record], reviewed: Digest
-) -> Sequence[BulkAcceptOutcome]:
-    """Accept for a batch of agents; retries those that conflicted."""
-    results: dict[str, BulkAcceptOutcome] = {}
+async def _change_batch(
+    review: PinReviewSession,
+    template: str | None,
+    agents: Sequence[Record],
+    change_each: ChangeEach,
+) -> Sequence[BulkOutcome]:
+    """Change a batch of agents; retries those that conflicted."""
+    results: dict[str, BulkOutcome] = {}
     pending = agents
     for _ in range(MAX_ATTEMPTS):
-        source = None if template else ScopeKind.DEFAULTS
-        results |= await review.accept_each(pending, source, reviewed)
+        results |= await change_each(review, pending)
         conflicted = [id for id, result in results.items() if isinstance(result.problem, Busy)]
         if not conflicted:
             break
@@ -174,7 +218,7 @@ async def _accept_batch(
             if agent and (not template or agent_from_record(agent).template_id == template)
         ]
         for id in set(conflicted) - {agent.id for agent in pending}:
-            results[id] = BulkAcceptOutcome(
+            results[id] = BulkOutcome(
                 id, problem=NotFound("the agent no longer follows the template")
             )
     return [results[agent.id] for agent in agents if agent.id in results]

@@ -45,14 +45,15 @@ def accept(
     for_all = bool(template or defaults)
     if len(names) != (1 if for_all else 2):
         raise click.UsageError("expected AGENT and PATH, or --template or --defaults and PATH")
-    digest = None if sha256 is None else _digest(sha256)
+    digest = None if sha256 is None else parse_digest_option(sha256)
     if not (digest or yes) and (as_json or not formatting.is_interactive()):
         raise click.UsageError(_NOT_INTERACTIVE)
     review = _PathReview(names[-1], digest, yes, as_json, options)
     review.accept_for_followers(template) if for_all else review.accept_for_agent(names[0])
 
 
-def _digest(text: str) -> str:
+def parse_digest_option(text: str) -> str:
+    """Return the hex digits of a digest. Raises UsageError."""
     from carrel.core.errors import ValidationError  # noqa: PLC0415 - so that --help stays quick
     from carrel.core.identifiers import parse_digest  # noqa: PLC0415 - as above
 

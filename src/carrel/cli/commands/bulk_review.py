@@ -15,7 +15,7 @@ from carrel.cli.commands.pins import offer_diff
 from carrel.cli.console import progress_bars
 
 if TYPE_CHECKING:
-    from carrel_client import AsyncClient, Pin
+    from carrel_client import AsyncClient, BulkAcceptOutcome, Pin
 
 _MAX_CONCURRENT: Final = 8
 _MAX_NAMES: Final = 5
@@ -93,10 +93,22 @@ async def accept_for_all(
 ) -> list[dict[str, Any]]:
     """Accept a version for all followers in one request; return the results by slug."""
     slugs = await _list_followers(client, template)
-    if template is None:
-        results = await client.defaults.accept(path, digest)
-    else:
-        results = await client.template(template).accept(path, digest)
+    files = client.defaults if template is None else client.template(template)
+    return _outcome_rows(await files.accept(path, digest), slugs)
+
+
+async def roll_back_for_all(
+    client: AsyncClient, template: str | None, path: str, digest: str
+) -> list[dict[str, Any]]:
+    """Roll back an acceptance for all followers in one request; return the results by slug."""
+    slugs = await _list_followers(client, template)
+    files = client.defaults if template is None else client.template(template)
+    return _outcome_rows(await files.roll_back(path, digest), slugs)
+
+
+def _outcome_rows(
+    results: Sequence[BulkAcceptOutcome], slugs: Mapping[str, str]
+) -> list[dict[str, Any]]:
     rows = []
     for result in results:
         facts = dataclasses.asdict(result)

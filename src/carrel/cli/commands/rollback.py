@@ -2,29 +2,54 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from carrel.cli import formatting
+from carrel.cli.commands.accept import parse_digest_option
 from carrel.cli.commands.pins import pin_to_json
 from carrel.cli.connection import run_on_server
-from carrel.cli.console import print_json, server_options
+from carrel.cli.console import EXIT_FAILED, print_json, server_options
 
 
 @click.command()
-@click.argument("agent")
-@click.argument("path")
+@click.argument("names", nargs=-1, required=True, metavar="[AGENT] PATH")
 @server_options
 @click.option(
     "--version", type=click.IntRange(1), help="Version in the agent's own history of the file."
 )
-def rollback(agent: str, path: str, as_json: bool, version: int | None, **options: Any) -> None:
+@click.option("--template", help="Roll back every agent of this template; omit AGENT.")
+@click.option("--defaults", is_flag=True, help="Roll back all that inherit it; omit AGENT.")
+@click.option("--sha256", metavar="DIGEST", help="Digest that was accepted for all.")
+def rollback(names: Sequence[str], as_json: bool, **options: Any) -> None:
     """Revert the acceptance of a pinned file.
 
-    The agent's pin returns to the previously accepted version. AGENT is an id or a slug. For other
+    The agent's pin returns to the previously accepted version. AGENT is an id or a slug. With
+    --template or --defaults, what was accepted for all is rolled back together; an agent whose pin
+    has moved since is not changed. Exit code 1: refused, also for one agent of many. For other
     files, use carrel put --from-version.
     """
+    version, sha256 = options.pop("version"), options.pop("sha256")
+    template, defaults = options.pop("template"), options.pop("defaults")
+    if template and defaults:
+        raise click.UsageError("expected --template or --defaults, not both")
+    for_all = bool(template or defaults)
+    if len(names) != (1 if for_all else 2):
+        raise click.UsageError("expected AGENT and PATH, or --template or --defaults and PATH")
+    if for_all != (sha256 is not None) or (for_all and version is not None):
+        raise click.UsageError("--template and --defaults need --sha256; --version needs AGENT")
+    if for_all:
+        _roll_back_all(names[0], template, parse_digest_option(sha256), options, as_json=as_json)
+    else:
+        _roll_back_one(names[0], names[1], version, options, as_json=as_json)
+
+
+def _roll_back_one(
+    agent: str, path: str, version: int | None, options: Mapping[str, Any], *, as_json: bool
+) -> None:
     pin = run_on_server(
         lambda client: client.agent(agent).roll_back(path, version), options, as_json=as_json
     )
@@ -32,3 +57,30 @@ def rollback(agent: str, path: str, as_json: bool, version: int | None, **option
         print_json({"ok": True, **pin_to_json(pin)})
     else:
         click.echo(f"{agent}: {path} is back at {formatting.short_digest(pin.pinned_sha256)}")
+
+
+def _roll_back_all(
+    path: str, template: str | None, digest: str, options: Mapping[str, Any], *, as_json: bool
+) -> None:
+    from carrel.cli.commands.bulk_review import roll_back_for_all  # noqa: PLC0415 - so that --help stays quick
+
+    rows = run_on_server(
+        lambda client: roll_back_for_all(client, template, path, digest), options, as_json=as_json
+    )
+    failed = [row for row in rows if not row["success"]]
+    if as_json:
+        counts = {"rolledBack": len(rows) - len(failed), "failed": len(failed)}
+        print_json({"ok": not failed, **counts, "results": list(rows)})
+    elif not rows:
+        click.echo(f"{path}: no agent has accepted it")
+    else:
+        for row in rows:
+            click.echo(formatting.printable(f"{row['agent']}: {_result_text(row)}"))
+    if failed:
+        sys.exit(EXIT_FAILED)
+
+
+def _result_text(row: Mapping[str, Any]) -> str:
+    if not row["success"]:
+        return f"not rolled back: {row['error']}"
+    return "rolled back" if row["changed"] else "already rolled back"

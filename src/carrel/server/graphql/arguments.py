@@ -46,9 +46,14 @@ def parse_reviewed_digest(text: str | None) -> Digest:
     """Parse the digest of the reviewed content. Raises ValidationError if absent."""
     if text is None:
         raise ValidationError("latestSha is required: the digest that was reviewed")
+    return parse_digest_argument("latestSha", text)
+
+
+def parse_digest_argument(name: str, text: str) -> Digest:
+    """Parse a digest. Raises ValidationError, which names the argument."""
     match = _DIGEST.fullmatch(text)
     if match is None:
-        raise ValidationError("latestSha must be 64 hex digits, optionally prefixed by sha256:")
+        raise ValidationError(f"{name} must be 64 hex digits, optionally prefixed by sha256:")
     return Digest(f"sha256:{match[1]}")
 
 

@@ -8,15 +8,21 @@ from ariadne import MutationType
 
 from carrel.actions.agents import agents
 from carrel.actions.overlay import pin_reviews
+from carrel.actions.overlay.pin_review_session import BulkOutcome
 from carrel.core.access import Permission
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record
-from carrel.server.graphql.arguments import parse_reviewed_digest
+from carrel.server.graphql.arguments import parse_digest_argument, parse_reviewed_digest
 from carrel.server.graphql.context import Info
 from carrel.server.graphql.idempotency import IdempotentMutation, run_mutation_once
-from carrel.server.graphql.types import AgentType, BulkAcceptOutcomeType, BulkAcceptResultType
+from carrel.server.graphql.types import (
+    AgentType,
+    BulkAcceptResultType,
+    BulkOutcomeType,
+    BulkRollBackResultType,
+)
 
 mutation: Final = MutationType()
 TYPES: Final = (mutation,)
@@ -80,16 +86,41 @@ async def _accept_for_all(
     path, reviewed = Path(filename), parse_reviewed_digest(latest_sha)
     ports, actor = info.context.ports, info.context.actor
     outcomes = await pin_reviews.accept_for_all(ports, actor, template, path, reviewed)
-    results = [
-        BulkAcceptOutcomeType(
-            outcome.agent,
-            outcome.problem is None,
-            str(outcome.problem) if outcome.problem else None,
-        )
-        for outcome in outcomes
-    ]
+    results = list(map(_outcome_to_type, outcomes))
     accepted = sum(outcome.success for outcome in results)
     return BulkAcceptResultType(accepted, len(results) - accepted, results)
+
+
+def _outcome_to_type(outcome: BulkOutcome) -> BulkOutcomeType:
+    error = str(outcome.problem) if outcome.problem else None
+    return BulkOutcomeType(outcome.agent, outcome.problem is None, error)
+
+
+@mutation.field("rollBackTemplateUpdateBulk")
+async def roll_back_for_all(
+    _: Any, info: Info, template_id: str, filename: str, accepted_sha: str
+) -> BulkRollBackResultType:
+    info.context.begin_mutation(Permission.TENANT_ADMIN)
+    return await _roll_back_for_all(info, template_id, filename, accepted_sha)
+
+
+@mutation.field("rollBackDefaultsUpdateBulk")
+async def roll_back_default_for_all(
+    _: Any, info: Info, filename: str, accepted_sha: str
+) -> BulkRollBackResultType:
+    info.context.begin_mutation(Permission.TENANT_ADMIN)
+    return await _roll_back_for_all(info, None, filename, accepted_sha)
+
+
+async def _roll_back_for_all(
+    info: Info, template: str | None, filename: str, accepted_sha: str
+) -> BulkRollBackResultType:
+    path, accepted = Path(filename), parse_digest_argument("acceptedSha", accepted_sha)
+    ports, actor = info.context.ports, info.context.actor
+    outcomes = await pin_reviews.roll_back_for_all(ports, actor, template, path, accepted)
+    results = list(map(_outcome_to_type, outcomes))
+    rolled_back = sum(outcome.success for outcome in results)
+    return BulkRollBackResultType(rolled_back, len(results) - rolled_back, results)
 
 
 @mutation.field("rollBackPin")

@@ -169,8 +169,8 @@ class PinOfferType(Struct, frozen=True):
     latest_sha: str
 
 
-class BulkAcceptOutcomeType(Struct, frozen=True):
-    """Result of a bulk accept for one agent."""
+class BulkOutcomeType(Struct, frozen=True):
+    """Result of a bulk accept or roll back for one agent."""
 
     agent_id: str
     success: bool
@@ -180,7 +180,13 @@ class BulkAcceptOutcomeType(Struct, frozen=True):
 class BulkAcceptResultType(Struct, frozen=True):
     accepted: int
     failed: int
-    results: list[BulkAcceptOutcomeType]
+    results: list[BulkOutcomeType]
+
+
+class BulkRollBackResultType(Struct, frozen=True):
+    rolled_back: int
+    failed: int
+    results: list[BulkOutcomeType]
 
 
 class AuditKeyType(Struct, frozen=True):

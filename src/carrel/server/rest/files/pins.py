@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from carrel.actions.overlay import pin_details, pin_reviews
 from carrel.actions.overlay.pin_details import PinDetail
-from carrel.actions.overlay.pin_review_session import BulkAcceptOutcome
+from carrel.actions.overlay.pin_review_session import BulkOutcome
 from carrel.core.access import Permission
 from carrel.core.errors import Busy, Forbidden, NotFound, ValidationError, WorkspaceConflict
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
@@ -67,7 +67,7 @@ class RollBackPinBody(RequestModel, frozen=True):
     """Version of the agent's own history; defaults to the previously reviewed one."""
 
 
-class BulkAcceptOutcomeModel(ResponseModel, frozen=True):
+class BulkOutcomeModel(ResponseModel, frozen=True):
     """Result for one agent."""
 
     agent_id: str
@@ -81,7 +81,20 @@ class BulkAcceptModel(ResponseModel, frozen=True):
 
     accepted: int
     failed: int
-    results: list[BulkAcceptOutcomeModel]
+    results: list[BulkOutcomeModel]
+
+
+class RollBackAllBody(RequestModel, frozen=True):
+    sha256: Sha256
+    """Digest that was accepted for all; agents whose pin has moved since are not changed."""
+
+
+class BulkRollBackModel(ResponseModel, frozen=True):
+    """Results of a bulk roll back."""
+
+    rolled_back: int
+    failed: int
+    results: list[BulkOutcomeModel]
 
 
 def pin_to_model(pin: PinStatus) -> PinModel:
@@ -132,9 +145,9 @@ def _problem(content: bytes | CorruptContent | None) -> str | None:
     return str(content) if isinstance(content, CorruptContent) else None
 
 
-def _outcome_to_model(result: BulkAcceptOutcome) -> BulkAcceptOutcomeModel:
+def _outcome_to_model(result: BulkOutcome) -> BulkOutcomeModel:
     problem = result.problem
-    return BulkAcceptOutcomeModel(
+    return BulkOutcomeModel(
         agent_id=result.agent,
         success=problem is None,
         changed=result.changed,
@@ -254,4 +267,57 @@ async def _accept_for_all(request: Request[AcceptPinBody], template: str | None)
     )
 
 
-ENDPOINTS: Final = (list_pins, accept, roll_back, accept_for_all, accept_default_for_all)
+@endpoint(
+    "POST",
+    "/v1/templates/{id}/pins/{path...}/rollback",
+    permission=Permission.TENANT_ADMIN,
+    body=RollBackAllBody,
+    responses={200: BulkRollBackModel},
+    refusals=(ValidationError, Forbidden, NotFound, Busy),
+    id="pins_roll_back_for_all",
+    tag=_TAG,
+)
+async def roll_back_for_all(request: Request[RollBackAllBody]) -> Response:
+    """Roll back what was accepted for every agent of a template.
+
+    Returns one result per agent that accepted; one whose pin has moved since is not changed.
+    """
+    return await _roll_back_for_all(request, request.params["id"])
+
+
+@endpoint(
+    "POST",
+    "/v1/defaults/pins/{path...}/rollback",
+    permission=Permission.TENANT_ADMIN,
+    body=RollBackAllBody,
+    responses={200: BulkRollBackModel},
+    refusals=(ValidationError, Forbidden, NotFound, Busy),
+    id="pins_roll_back_default_for_all",
+    tag=_TAG,
+)
+async def roll_back_default_for_all(request: Request[RollBackAllBody]) -> Response:
+    """Roll back what was accepted for every agent that inherits from the defaults.
+
+    Returns one result per agent that accepted; one whose pin has moved since is not changed.
+    """
+    return await _roll_back_for_all(request, None)
+
+
+async def _roll_back_for_all(request: Request[RollBackAllBody], template: str | None) -> Response:
+    path, accepted = Path(request.params["path"]), Digest(f"sha256:{request.body.sha256}")
+    outcomes = await pin_reviews.roll_back_for_all(
+        request.ports, request.actor, template, path, accepted
+    )
+    results = [_outcome_to_model(outcome) for outcome in outcomes]
+    rolled_back = sum(outcome.success for outcome in results)
+    return Response.json(
+        BulkRollBackModel(
+            rolled_back=rolled_back, failed=len(results) - rolled_back, results=results
+        )
+    )
+
+
+ENDPOINTS: Final = (
+    *(list_pins, accept, roll_back, accept_for_all, accept_default_for_all),
+    *(roll_back_for_all, roll_back_default_for_all),
+)
