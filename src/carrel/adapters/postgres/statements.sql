@@ -112,7 +112,7 @@ SELECT w.n, coalesce(w.revision, s.revision, 0), h.path, h.version, h.revision, 
 
 -- name: versions
 SELECT w.n, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest,
-       b.size, v.version_offset, v.author, v.reason, v.run
+       b.size, v.version_offset, v.author, v.reason, v.run, v.redacted
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY
     AS w (tenant, kind, name, path, version, n)
   JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
@@ -123,7 +123,7 @@ SELECT w.n, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.
 
 -- name: history
 SELECT v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest, b.size,
-       v.version_offset, v.author, v.reason, v.run
+       v.version_offset, v.author, v.reason, v.run, v.redacted
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id AND v.path = $4 AND v.version < $5
   LEFT JOIN content AS b ON b.id = v.base
@@ -132,7 +132,7 @@ SELECT v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base,
 
 -- name: version_log
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest,
-       b.size, v.version_offset, v.author, v.reason, v.run
+       b.size, v.version_offset, v.author, v.reason, v.run, v.redacted
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id
   LEFT JOIN content AS b ON b.id = v.base

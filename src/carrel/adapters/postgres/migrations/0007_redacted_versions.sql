@@ -1,0 +1,1 @@
+ALTER TABLE version ADD COLUMN redacted smallint NOT NULL DEFAULT 0;
