@@ -40,7 +40,11 @@ TEXT_COLUMNS: Final[Mapping[str, Mapping[str, TextFormat]]] = {
         "sender": TextFormat.TEXT,
     },
     "recall": {"query": TextFormat.TEXT},
-    "idempotency_key": {"endpoint": TextFormat.TEXT, "sealed": TextFormat.TEXT},
+    "idempotency_key": {
+        "endpoint": TextFormat.TEXT,
+        "key": TextFormat.TEXT,
+        "sealed": TextFormat.TEXT,
+    },
 }
 """Formats by table and column."""
 
