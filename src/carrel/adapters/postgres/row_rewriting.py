@@ -151,6 +151,7 @@ async def erase_path(
     key = (id, path.text)
     rows = await connection.fetch(STATEMENTS["contents_of_deleted_path"], *key) if id else ()
     if rows:
+        await connection.execute(STATEMENTS["begin_path_erasure"])
         await connection.execute(STATEMENTS["erase_path_versions"], *key)
         await connection.execute(STATEMENTS["erase_path_entry"], *key)
         await connection.execute(STATEMENTS["raise_scope_revision"], id)

@@ -660,6 +660,9 @@ UPDATE scope SET revision = revision + 1 WHERE id = $1;
 SELECT v.content, v.base FROM entry AS e JOIN version AS v ON v.scope = e.scope AND v.path = e.path
  WHERE e.scope = $1 AND e.path = $2 AND e.content IS NULL;
 
+-- name: begin_path_erasure
+SELECT set_config('carrel.erases', 'on', true);
+
 -- name: erase_path_versions
 DELETE FROM version WHERE scope = $1 AND path = $2;
 
