@@ -105,6 +105,8 @@ async def read_version(ports: Ports, stack: Stack, path: Path, number: int) -> t
         version = await versioned.find(number)
         if version.row.head.entry is None:
             raise NotFound(f"no such version of {path}: {number}")
+        if version.row.redacted:
+            raise NotFound(f"version {number} of {path} was redacted")
         file = versioned.to_file(version)
     return file, await read_content(ports, file, raw=True)
 

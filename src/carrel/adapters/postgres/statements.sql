@@ -598,7 +598,8 @@ DELETE FROM run_layer WHERE run IN (SELECT id FROM run WHERE scope = $1);
 
 -- name: release_runs
 UPDATE run SET status = CASE status WHEN 'running' THEN 'cancelled' ELSE status END,
-       ended_at = coalesce(ended_at, $2), snapshot_kept = 0, variables = '{}'
+       ended_at = coalesce(ended_at, $2), snapshot_kept = 0, variables = '{}',
+       workflow = ''
  WHERE scope = $1;
 
 -- name: erase_entries
