@@ -61,7 +61,7 @@ class PurgedStore:
 
     async def find_text(self, text: str) -> list[str]:
         """Tables, objects and files that contain a text in any letter case."""
-        found = [
+        places = [
             str(file.relative_to(self.directory))
             for file in sorted(self.directory.rglob("*"))
             if file.is_file() and text.encode() in file.read_bytes().lower()
@@ -69,12 +69,12 @@ class PurgedStore:
         async with self.store.maintenance.snapshot() as snapshot:
             for table in TABLES:
                 async for rows in snapshot.rows(table):
-                    found += [f"{table} {row!r}" for row in rows if text in repr(row).lower()]
+                    places += [table for row in rows if text in repr(row).lower()]
         async for digest, _, _ in self.objects.list_blobs():
-            found += [digest] if text.encode() in (await self.objects.get(digest)).lower() else []
+            places += [digest] if text.encode() in (await self.objects.get(digest)).lower() else []
         async for digest, _ in self.objects.list_trash():
-            found += [digest] if text.encode() in (await self.objects.get(digest)).lower() else []
-        return sorted(set(found))
+            places += [digest] if text.encode() in (await self.objects.get(digest)).lower() else []
+        return sorted(set(places))
 
     async def find_problems(self) -> list[str]:
         advance_clock(self.ports, 1)
@@ -195,10 +195,10 @@ async def test_another_tenant_keeps_the_text(purged: PurgedStore) -> None:
         workspace = await stacks.default_stack(ports, actor)
         await files.put(ports, workspace, LARGE, (SECRET + " large " * 2000).encode(), actor)
     await purge_all(ports, owner, SECRET)
-    kept = await files.get_file(ports, await stacks.default_stack(ports, other), LARGE)
-    assert (await files.read_content(ports, kept)).startswith(SECRET.encode())
-    gone = await files.get_file(ports, await stacks.default_stack(ports, owner), LARGE)
-    assert (await files.read_content(ports, gone)).startswith(MARKER.encode())
+    others = await files.get_file(ports, await stacks.default_stack(ports, other), LARGE)
+    assert (await files.read_content(ports, others)).startswith(SECRET.encode())
+    own = await files.get_file(ports, await stacks.default_stack(ports, owner), LARGE)
+    assert (await files.read_content(ports, own)).startswith(MARKER.encode())
     assert await purged.find_problems() == []
 
 

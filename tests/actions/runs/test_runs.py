@@ -377,26 +377,3 @@ async def test_a_diff_lists_the_changes_since_the_run(ports: Ports) -> None:
     assert "-b" in removed
     with pytest.raises(NotFound):
         await diff.diff_file(ports, run, Path("never.md"))
-
-
-async def test_a_run_of_a_deleted_agent_keeps_its_status_and_loses_its_content(
-    ports: Ports,
-) -> None:
-    agent = await agents.create(ports, ADA, NewAgent("marco", "Marco"))
-    own = (Scope("acme", ScopeKind.AGENT, agent.id),)
-    await write(ports, "x", stack=own)
-    started = [await runs.start(ports, ADA, RunRequest(agent="marco")) for _ in range(2)]
-    await runs.update(ports, ADA, started[0].id, status=RunStatus.COMPLETED)
-    await agents.delete(ports, ADA, "marco")
-    ended = [await runs.get(ports, ADA, run.id) for run in started]
-    assert [run.status for run in ended] == [RunStatus.COMPLETED, RunStatus.CANCELLED]
-    for run in ended:
-        for request in (
-            snapshots.load_manifest(ports, run),
-            snapshots.read_file(ports, run, SOUL),
-            diff.diff(ports, run),
-        ):
-            with pytest.raises(NotFound, match="or its agent was"):
-                await request
-    with pytest.raises(Conflict, match="or its agent was"):
-        await runs.start(ports, ADA, RunRequest(replay_of=started[0].id))

@@ -84,8 +84,8 @@ async def _erase_from_runs(ports: Ports, tenant: str, person: PersonRecord) -> N
         parsed = json.loads(variables)
         if parsed.get("human_email") != person.email:
             return values
-        kept = {n: value for n, value in parsed.items() if not n.startswith(_HUMAN_PREFIX)}
-        return workflow, json.dumps(kept, ensure_ascii=False)
+        others = {n: value for n, value in parsed.items() if not n.startswith(_HUMAN_PREFIX)}
+        return workflow, json.dumps(others, ensure_ascii=False)
 
     position: tuple[Any, ...] | None = None
     while True:

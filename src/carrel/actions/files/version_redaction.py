@@ -31,10 +31,12 @@ async def redact_version(ports: Ports, actor: Actor, stack: Stack, path: Path, n
     """
     actor.require(Permission.TENANT_ADMIN)
     versioned = await load_versioned_path(ports, stack, path)
-    found = await versioned.find(number)
-    if found.layer != stack[0]:
-        raise ValidationError(f"version {number} of {path} belongs to the {found.layer.kind}")
-    version = found.row
+    stack_version = await versioned.find(number)
+    if stack_version.layer != stack[0]:
+        raise ValidationError(
+            f"version {number} of {path} belongs to the {stack_version.layer.kind}"
+        )
+    version = stack_version.row
     if version.head.entry is None:
         raise NotFound(f"no such version of {path}: {number}")
     [current] = await ports.trees.read(stack[:1], (path,))
