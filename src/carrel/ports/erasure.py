@@ -47,8 +47,8 @@ class Erasure(Protocol):
     async def erase_scopes(self, scopes: Sequence[Scope], at: TimestampMs) -> int:
         """Delete the files, histories and own contents of scopes; return the versions.
 
-        Their runs keep status and times, but lose workflow, snapshot, variables and log; a running one is
-        cancelled at this time.
+        Their runs keep status and times, but lose workflow, snapshot, variables and log; a running
+        one is cancelled at this time.
 
         A scope's number and revision remain, so that no revision is used twice. Contents that other
         scopes refer to remain too. Large contents outside the database become unreferenced, and
