@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from carrel_client.account_records import Sandboxes, WorkspaceRecords
@@ -19,6 +19,7 @@ from carrel_client.events import EventReader, EventSource
 from carrel_client.materialize import MaterializeRequest, MaterializeResult, materialize
 from carrel_client.pins import DefaultFiles, TemplateFiles
 from carrel_client.policy import PolicyResource
+from carrel_client.purge import purge_text
 from carrel_client.requests import api_path
 from carrel_client.runs import Run, get_run, list_runs, start_run
 from carrel_client.search import Inbox, SearchResult, get_inbox, search
@@ -153,6 +154,20 @@ class ApiClient(Resource[Driver]):
         With `scope="shared"`: only files that a shared session may see.
         """
         return (yield from search(query, kinds, limit, scope))
+
+    @operation
+    def purge(
+        self,
+        text: str,
+        *,
+        dry_run: bool = False,
+        on_progress: ProgressCallback | None = None,
+    ) -> Steps[Mapping[str, int]]:
+        """Remove a text from everything that the tenant stores; return changes by kind.
+
+        Takes several requests. If interrupted, call it again. Only owners may.
+        """
+        return (yield from purge_text(text, dry_run, on_progress))
 
     @operation
     def inbox(self, *, mine: bool = False) -> Steps[Inbox]:

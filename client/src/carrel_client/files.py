@@ -153,6 +153,11 @@ class Files(Resource[Driver]):
         return (yield from send_with_retry(request)).text()
 
     @operation
+    def redact(self, path: str, version: int) -> Steps[None]:
+        """Remove the content of one version; its number, author and time stay."""
+        yield from send_json("POST", self._path(path, "redact"), {"version": version})
+
+    @operation
     def restore(  # noqa: PLR0913 - conditions and provenance, by name
         self,
         path: str,

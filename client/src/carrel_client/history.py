@@ -21,6 +21,8 @@ class Version:
     run_id: str | None
     """Id of the run that wrote the version."""
     deleted: bool
+    redacted: bool
+    """Whether its content was removed; it cannot be read."""
     size: int | None
     sha256: str | None
     content_type: str | None
@@ -66,6 +68,7 @@ def _version(row: Any) -> Version:
         reason=row["reason"],
         run_id=row["runId"],
         deleted=row["deleted"],
+        redacted=row.get("redacted", False),
         size=row["size"],
         sha256=row["sha256"],
         content_type=row["contentType"],

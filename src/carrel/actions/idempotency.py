@@ -28,7 +28,7 @@ CLAIM_LEASE_MS: Final = 60_000
 """Milliseconds after which an unfinished claim may be taken over."""
 
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
-_VAULT_CONTEXT: Final = "idempotency"
+VAULT_CONTEXT: Final = "idempotency"
 _POLL_DELAYS_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 0.64)
 _STATUS_OK: Final = 200
 
@@ -101,7 +101,7 @@ async def run_once(
     """
     match await _claim(ports, operation):
         case Completed(stored):
-            content = ports.vault.open(stored.sealed, _VAULT_CONTEXT)
+            content = ports.vault.open(stored.sealed, VAULT_CONTEXT)
             return operation.codec.decode(stored.status, content)
         case KeyMismatch():
             raise operation.mismatch
@@ -155,6 +155,6 @@ async def _run_claimed(
 
 async def _complete(ports: Ports, operation: IdempotentOperation[Result], result: Result) -> Result:
     status, content = operation.codec.encode(result)
-    sealed = ports.vault.seal(content, _VAULT_CONTEXT)
+    sealed = ports.vault.seal(content, VAULT_CONTEXT)
     await ports.idempotency.complete(operation.key, StoredResponse(status, sealed))
     return result

@@ -101,6 +101,11 @@ class Actor:
         if not self.is_person_admin:
             raise Forbidden(f"only a person who is owner or admin may {action}")
 
+    def require_owner(self, action: str) -> None:
+        """Raise Forbidden unless the caller is a person who is owner."""
+        if self.kind is not CredentialKind.PERSON or self.role is not Role.OWNER:
+            raise Forbidden(f"only a person who is owner may {action}")
+
     @property
     def is_confined(self) -> bool:
         """Whether the credential is confined to one agent or workspace."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from carrel.server.http.endpoint import Endpoint
-from carrel.server.rest import inbox, search
+from carrel.server.rest import inbox, purge, search
 from carrel.server.rest.accounts import (
     audit,
     keys,
@@ -73,6 +73,7 @@ _MODULES: Final = (
     audit,
     sign_in,
     search,
+    purge,
     git,
 )
 REST_ENDPOINTS: Final[tuple[Endpoint, ...]] = tuple(

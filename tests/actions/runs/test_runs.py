@@ -352,24 +352,28 @@ async def test_runs_are_listed_newest_first_in_pages(ports: Ports) -> None:
         await runs.list_runs(ports, ADA, cursor="\x00")
 
 
-async def test_a_run_of_a_deleted_agent_keeps_its_status_and_loses_its_content(
-    ports: Ports,
-) -> None:
-    agent = await agents.create(ports, ADA, NewAgent("marco", "Marco"))
-    own = (Scope("acme", ScopeKind.AGENT, agent.id),)
-    await write(ports, "x", stack=own)
-    started = [await runs.start(ports, ADA, RunRequest(agent="marco")) for _ in range(2)]
-    await runs.update(ports, ADA, started[0].id, status=RunStatus.COMPLETED)
-    await agents.delete(ports, ADA, "marco")
-    ended = [await runs.get(ports, ADA, run.id) for run in started]
-    assert [run.status for run in ended] == [RunStatus.COMPLETED, RunStatus.CANCELLED]
-    for run in ended:
-        for request in (
-            snapshots.load_manifest(ports, run),
-            snapshots.read_file(ports, run, SOUL),
-            diff.diff(ports, run),
-        ):
-            with pytest.raises(NotFound, match="or its agent was"):
-                await request
-    with pytest.raises(Conflict, match="or its agent was"):
-        await runs.start(ports, ADA, RunRequest(replay_of=started[0].id))
+async def test_a_diff_lists_the_changes_since_the_run(ports: Ports) -> None:
+    for path, text in {"a.md": "1\n2\n", "b.md": "b", "c.md": "c", "d.md": "d"}.items():
+        await write(ports, text, Path(path))
+    run = await runs.start(ports, ADA, WORK)
+    assert await diff.diff(ports, run) == ()
+    await write(ports, "1\nTWO\n", Path("a.md"))
+    await files.delete(ports, OWN, Path("b.md"), ADA)
+    await write(ports, "c", Path("c.md"))
+    await write(ports, "e", Path("e.md"))
+    changes = await diff.diff(ports, run)
+    assert [(change.path.text, change.kind) for change in changes] == [
+        ("a.md", "changed"),
+        ("b.md", "removed"),
+        ("e.md", "added"),
+    ]
+    versions = [tuple(f and f.head.version for f in (d.before, d.after)) for d in changes]
+    assert versions == [(1, 2), (1, None), (None, 1)]
+    difference, text = await diff.diff_file(ports, run, Path("a.md"))
+    assert difference == changes[0]
+    assert text == "--- a/a.md\n+++ b/a.md\n@@ -1,2 +1,2 @@\n 1\n-2\n+TWO\n"
+    assert await diff.diff_file(ports, run, Path("c.md")) == (None, "")
+    _, removed = await diff.diff_file(ports, run, Path("b.md"))
+    assert "-b" in removed
+    with pytest.raises(NotFound):
+        await diff.diff_file(ports, run, Path("never.md"))

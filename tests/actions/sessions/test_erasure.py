@@ -14,13 +14,15 @@ from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.agents.erasure import erase_orphans
 from carrel.actions.files import files
+from carrel.actions.files import history as file_history
+from carrel.actions.files.version_redaction import MARKER, redact_version
 from carrel.actions.git import history
 from carrel.actions.maintenance.integrity import check_store
 from carrel.actions.memory import memories
 from carrel.actions.memory.memories import NewMemory
 from carrel.actions.overlay import stacks
 from carrel.actions.records import commit_changes
-from carrel.actions.runs import runs
+from carrel.actions.runs import runs, snapshots
 from carrel.actions.runs.runs import RunRequest
 from carrel.actions.sessions import sessions
 from carrel.actions.sessions.erasure import delete_session
@@ -31,6 +33,7 @@ from carrel.adapters.sqlite import open_store
 from carrel.core.access import Actor
 from carrel.core.errors import Forbidden, NotFound
 from carrel.core.identifiers import Path
+from carrel.core.runs import Run
 from carrel.core.sessions import Session
 from carrel.core.store.record import deletion
 from carrel.ports import Ports
@@ -39,6 +42,7 @@ pytestmark = pytest.mark.anyio
 
 SECRET, OTHER = "zanzibarquince", "ordinarytext"
 SESSION = "5f0c8a52-2f5e-4d3c-9f10-00000000000{}"
+USER = Path("USER.md")
 CONFIG = {"transcriptsDir": "cook", "workspaceGit": {"enabled": True}}
 
 
@@ -83,6 +87,10 @@ async def live(ports: Ports, owner: Actor, agent: str, text: str) -> None:
     await items.put(ports, owner, agent, "list", text)
     await runs.start(ports, replace(owner, agent=stack[0].name), RunRequest(text))
     await talk(ports, owner, agent, SESSION.format(len(agent)), text)
+
+
+async def read_run_file(ports: Ports, run: Run, path: Path) -> bytes:
+    return files.render_content(*(await snapshots.read_file(ports, run, path)))
 
 
 async def errors(directory: File, ports: Ports) -> int:
@@ -153,6 +161,82 @@ async def test_a_deleted_person_leaves_none_of_their_private_items(
     await people.delete(ports, owner, person.id)
     assert find_text(tmp_path, SECRET) == []
     assert await errors(tmp_path, ports) == 0
+
+
+async def test_a_deleted_person_is_erased_from_old_user_files_runs_and_git(
+    mirrored: Ports, tmp_path: File
+) -> None:
+    ports, (_, owner) = mirrored, await create_tenant(mirrored)
+    person, _ = await add_person(ports, owner, "luis")
+    defaults = await stacks.defaults_stack(ports, owner)
+    await files.put(ports, defaults, USER, b"{{HUMAN_NAME}} {{HUMAN_EMAIL}}", owner)
+    for slug in ("cook", "baker"):
+        new = NewAgent(slug, slug, human=person.id, config={"workspaceGit": {"enabled": True}})
+        await agents.create(ports, owner, new)
+        await history.refresh(ports, owner, slug)
+    await people.patch(ports, owner, person.id, {"name": SECRET, "email": f"{SECRET}@x.example"})
+    run = await runs.start(ports, owner, RunRequest(agent="cook"))
+    assert SECRET.encode() in (await snapshots.read_file(ports, run, USER))[1]
+    await agents.patch(ports, owner, "baker", {"human_pair_id": None})
+    await people.delete(ports, owner, person.id)
+    assert find_text(tmp_path, SECRET) == []
+    frozen = await runs.get(ports, owner, run.id)
+    assert await read_run_file(ports, frozen, USER) == "— —".encode()
+    for slug in ("cook", "baker"):
+        stack = await stacks.agent_stack(ports, owner, slug)
+        versions = (await file_history.list_versions(ports, stack, USER)).items
+        own = [version.row for version in versions if version.layer == stack[0]]
+        assert own[0].redacted is False
+        assert any(row.redacted for row in own[1:])
+        await history.refresh(ports, owner, slug)
+    assert find_text(tmp_path, SECRET) == []
+    assert await errors(tmp_path, ports) == 0
+
+
+async def test_a_redacted_version_keeps_its_number_and_loses_its_content(
+    mirrored: Ports, tmp_path: File
+) -> None:
+    ports, (_, owner) = mirrored, await create_tenant(mirrored)
+    await agents.create(ports, owner, NewAgent("cook", "Cook", config=CONFIG))
+    stack, path = await stacks.agent_stack(ports, owner, "cook"), Path("notes/a.md")
+    for text in (f"one {SECRET}", "two", f"three {SECRET}"):
+        await files.put(ports, stack, path, text.encode(), owner)
+    run = await runs.start(ports, owner, RunRequest(agent="cook"))
+    await history.refresh(ports, owner, "cook")
+    for number in (1, 3, 3):
+        await redact_version(ports, owner, stack, path, number)
+    assert find_text(tmp_path, SECRET) == []
+    versions = (await file_history.list_versions(ports, stack, path)).items
+    assert [version.number for version in versions] == [4, 3, 2, 1]
+    assert [version.row.redacted for version in versions] == [False, True, False, True]
+    assert {version.row.author for version in versions} == {owner.name}
+    for number in (1, 3):
+        with pytest.raises(NotFound, match="was redacted"):
+            await files.read_version(ports, stack, path, number)
+    current = await files.get_file(ports, stack, path)
+    assert await files.read_content(ports, current) == MARKER
+    assert (await files.read_version(ports, stack, path, 2))[1] == b"two"
+    assert (await snapshots.read_file(ports, run, path))[1] == MARKER
+    with pytest.raises(NotFound):
+        await redact_version(ports, owner, stack, path, 9)
+    [entry, *_] = (await audit.list_audit_entries(ports, owner)).items
+    assert (entry.reason, entry.subjects[-1]) == ("redact a version", "version/3")
+    assert await errors(tmp_path, ports) == 0
+
+
+async def test_a_pin_of_a_redacted_version_keeps_its_content(anywhere: Ports) -> None:
+    ports, (_, owner) = anywhere, await create_tenant(anywhere)
+    defaults, path = await stacks.defaults_stack(ports, owner), Path("GUARDRAILS.md")
+    await files.put(ports, defaults, path, b"be good", owner)
+    await agents.create(ports, owner, NewAgent("cook", "Cook"))
+    current = await files.get_file(ports, defaults, path)
+    await redact_version(ports, owner, defaults, path, current.version)
+    pinned = await files.get_file(ports, await stacks.agent_stack(ports, owner, "cook"), path)
+    assert await files.read_content(ports, pinned) == b"be good"
+    replaced = await files.get_file(ports, defaults, path)
+    assert await files.read_content(ports, replaced) == MARKER
+    with pytest.raises(NotFound, match="was redacted"):
+        await files.read_version(ports, defaults, path, current.version)
 
 
 async def test_only_admins_delete_sessions(ports: Ports) -> None:

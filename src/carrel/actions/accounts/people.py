@@ -10,6 +10,7 @@ from zoneinfo import available_timezones
 
 from msgspec.structs import replace
 
+from carrel.actions.accounts.person_erasure import erase_person, list_paired_agents
 from carrel.actions.overlay.paired_agents import draft_person_changed, draft_person_removed
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import (
@@ -26,7 +27,6 @@ from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import ADMIN_ROLES, Actor, Role
 from carrel.core.accounts import PersonRecord, person_from_record
 from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, ValidationError
-from carrel.core.items import person_items_scope
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import (
     CollectionRevision,
@@ -140,13 +140,14 @@ async def patch(
 async def delete(
     ports: Ports, actor: Actor, id: str, idempotency_key: IdempotencyKey | None = None
 ) -> None:
-    """Delete a person with their keys, and erase their private items.
+    """Delete a person with their keys, and erase their items and profile everywhere.
 
     Raises Conflict for the last owner.
     """
+    person = await get(ports, actor, id)
+    paired = await list_paired_agents(ports, person)
     await _delete_with_keys(ports, actor, id, idempotency_key)
-    await ports.erasure.erase_scopes([person_items_scope(actor.tenant, id)], ports.clock.now())
-    await ports.erasure.scrub()
+    await erase_person(ports, person, paired)
 
 
 @retry_on_conflict()

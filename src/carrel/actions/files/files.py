@@ -111,6 +111,8 @@ async def find_version(ports: Ports, stack: Stack, path: Path, number: int) -> F
         version = await versioned.find(number)
         if version.row.head.entry is None:
             raise NotFound(f"no such version of {path}: {number}")
+        if version.row.redacted:
+            raise NotFound(f"version {number} of {path} was redacted")
         file = versioned.to_file(version)
     return file
 

@@ -51,10 +51,9 @@ def head_from_row(path: Path, row: Row, start: int) -> Head:
 
 
 def version_from_row(path: Path, row: Row, start: int) -> Version:
-    """From a head's columns, author, reason and run."""
-    return Version(
-        head_from_row(path, row, start), row[start + 11], row[start + 12], row[start + 13]
-    )
+    """From a head's columns, author, reason, run and redacted."""
+    author, reason, run, redacted = row[start + 11 : start + 15]
+    return Version(head_from_row(path, row, start), author, reason, run, bool(redacted))
 
 
 def record_from_row(row: Row, start: int = 0) -> Record:

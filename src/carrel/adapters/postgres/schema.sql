@@ -56,7 +56,8 @@ CREATE TABLE entry (
     PRIMARY KEY (scope, path)
 ) WITH (fillfactor = 70);
 
--- History of each path with author, reason and run, until it is pruned.
+-- History of each path with author, reason and run, until it is pruned. The content of a
+-- `redacted` version (1) was replaced by a marker.
 CREATE TABLE version (
     scope    bigint NOT NULL,
     path     text COLLATE "C" NOT NULL,
@@ -72,6 +73,7 @@ CREATE TABLE version (
     reason   text NOT NULL,
     run      text,
     version_offset bigint NOT NULL DEFAULT 0,
+    redacted smallint NOT NULL DEFAULT 0,
     PRIMARY KEY (scope, path, version)
 );
 CREATE INDEX version_by_content ON version (content) WHERE content IS NOT NULL;

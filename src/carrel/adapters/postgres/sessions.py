@@ -124,7 +124,7 @@ class PostgresSessions:
 
     async def count_terms(self, tenant: str, agent: str, terms: Sequence[str]) -> TermStatistics:
         documents = await self._database.value("count_session_entries_by_agent", tenant, agent)
-        owner = _owner_term(tenant, agent)
+        owner = owner_term(tenant, agent)
         rows = [
             (term, *(_tsquery(owner, term, is_prefix=is_prefix) for is_prefix in (False, True)))
             for term in terms
@@ -145,7 +145,7 @@ class PostgresSessions:
     ) -> tuple[TranscriptHit, ...]:
         if not terms:
             return ()
-        owner = _owner_term(tenant, agent)
+        owner = owner_term(tenant, agent)
         matches = [
             (_tsquery(owner, term, is_prefix=is_prefix), weight)
             for term, is_prefix, weight in split_weights(terms)
@@ -198,7 +198,7 @@ async def index_batch(
 
 
 def _tsvectors(rows: Sequence[Row]) -> list[str]:
-    return [_tsvector(_owner_term(row[0], row[3]), distinct_terms(row[4].decode())) for row in rows]
+    return [tsvector(owner_term(row[0], row[3]), distinct_terms(row[4].decode())) for row in rows]
 
 
 def _entry_rows(additions: Sequence[SessionAppend]) -> list[Row]:
@@ -212,19 +212,19 @@ def _entry_rows(additions: Sequence[SessionAppend]) -> list[Row]:
                 entry.plugin,
                 entry.sender,
             ),
-            _tsvector(_owner_term(addition.tenant, addition.agent), distinct_terms(entry.content)),
+            tsvector(owner_term(addition.tenant, addition.agent), distinct_terms(entry.content)),
         )
         for addition in additions
         for entry in addition.entries
     ]
 
 
-def _owner_term(tenant: str, agent: str) -> str:
+def owner_term(tenant: str, agent: str) -> str:
     """Return one search term for tenant and agent, which no text contains."""
     return f"@{tenant}/{agent}"
 
 
-def _tsvector(owner: str, terms: Sequence[str]) -> str:
+def tsvector(owner: str, terms: Sequence[str]) -> str:
     return " ".join(map(_quote, (owner, *terms)))
 
 

@@ -112,7 +112,7 @@ SELECT w.n, coalesce(w.revision, s.revision, 0), h.path, h.version, h.revision, 
 
 -- name: versions
 SELECT w.n, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest,
-       b.size, v.version_offset, v.author, v.reason, v.run
+       b.size, v.version_offset, v.author, v.reason, v.run, v.redacted
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY
     AS w (tenant, kind, name, path, version, n)
   JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
@@ -123,7 +123,7 @@ SELECT w.n, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.
 
 -- name: history
 SELECT v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest, b.size,
-       v.version_offset, v.author, v.reason, v.run
+       v.version_offset, v.author, v.reason, v.run, v.redacted
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id AND v.path = $4 AND v.version < $5
   LEFT JOIN content AS b ON b.id = v.base
@@ -132,7 +132,7 @@ SELECT v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base,
 
 -- name: version_log
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest,
-       b.size, v.version_offset, v.author, v.reason, v.run
+       b.size, v.version_offset, v.author, v.reason, v.run, v.redacted
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id
   LEFT JOIN content AS b ON b.id = v.base
@@ -598,7 +598,8 @@ DELETE FROM run_layer WHERE run IN (SELECT id FROM run WHERE scope = $1);
 
 -- name: release_runs
 UPDATE run SET status = CASE status WHEN 'running' THEN 'cancelled' ELSE status END,
-       ended_at = coalesce(ended_at, $2), snapshot_kept = 0, variables = '{}'
+       ended_at = coalesce(ended_at, $2), snapshot_kept = 0, variables = '{}',
+       workflow = ''
  WHERE scope = $1;
 
 -- name: erase_entries
@@ -620,3 +621,71 @@ SELECT o.tenant, o.agent
    AND EXISTS (SELECT FROM audit AS a
                 WHERE a.tenant = o.tenant AND a.reason = 'delete an agent'
                   AND position('"agent/' || o.agent || '"' IN a.subjects::text) > 0);
+
+-- name: stored_versions
+SELECT s.tenant, s.kind, s.name, e.version = v.version, v.scope, v.path, v.version, v.revision,
+       v.at, v.content, v.digest, v.size, v.type, v.base, b.digest, b.size, v.version_offset,
+       v.author, v.reason, v.run, v.redacted
+  FROM version AS v
+  JOIN scope AS s ON s.id = v.scope
+  JOIN entry AS e ON e.scope = v.scope AND e.path = v.path
+  LEFT JOIN content AS b ON b.id = v.base
+ WHERE s.tenant = $1 AND (v.scope, v.path, v.version) > ($2, $3, $4)
+ ORDER BY v.scope, v.path, v.version LIMIT $5;
+
+-- name: stored_records
+SELECT tenant, type, id, revision, body, created_at, updated_at,
+       ARRAY(SELECT k.name FROM unique_key AS k
+              WHERE k.tenant = r.tenant AND k.type = r.type AND k.id = r.id),
+       ARRAY(SELECT k.name FROM index_key AS k
+              WHERE k.tenant = r.tenant AND k.type = r.type AND k.id = r.id)
+  FROM record AS r WHERE tenant = $1 AND (type, id) > ($2, $3) ORDER BY type, id LIMIT $4;
+
+-- name: version_contents
+SELECT content, digest, base FROM version
+ WHERE scope = $1 AND path = $2 AND version = $3
+   AND version < (SELECT e.version FROM entry AS e WHERE e.scope = $1 AND e.path = $2);
+
+-- name: add_content
+INSERT INTO content (digest, size, created_at, body) VALUES ($1, $2, $3, $4) RETURNING id;
+
+-- name: replace_version
+UPDATE version SET content = $4, digest = $5, size = $6, base = $7, type = $8,
+       redacted = greatest(redacted, $9)
+ WHERE scope = $1 AND path = $2 AND version = $3;
+
+-- name: raise_scope_revision
+UPDATE scope SET revision = revision + 1 WHERE id = $1;
+
+-- name: contents_of_deleted_path
+SELECT v.content, v.base FROM entry AS e JOIN version AS v ON v.scope = e.scope AND v.path = e.path
+ WHERE e.scope = $1 AND e.path = $2 AND e.content IS NULL;
+
+-- name: begin_path_erasure
+SELECT set_config('carrel.erases', 'on', true);
+
+-- name: erase_path_versions
+DELETE FROM version WHERE scope = $1 AND path = $2;
+
+-- name: erase_path_entry
+DELETE FROM entry WHERE scope = $1 AND path = $2;
+
+-- name: external_contents
+SELECT DISTINCT digest FROM content WHERE body IS NULL AND id = ANY ($1);
+
+-- name: external_among
+SELECT DISTINCT digest FROM content WHERE body IS NULL AND digest = ANY ($1);
+
+-- name: unreferenced_bodies
+SELECT id, body FROM content AS c
+ WHERE id > $1 AND body IS NOT NULL
+   AND NOT EXISTS (SELECT FROM version AS v WHERE v.content = c.id)
+   AND NOT EXISTS (SELECT FROM version AS v WHERE v.base = c.id)
+ ORDER BY id LIMIT $2;
+
+-- name: agent_of_session
+SELECT agent FROM session WHERE tenant = $1 AND id = $2;
+
+-- name: replace_session_entry_terms
+UPDATE session_entry_text SET terms = $4::text::tsvector
+ WHERE tenant = $1 AND session = $2 AND sequence = $3;

@@ -67,7 +67,7 @@ async def open_store(
             deliveries=PostgresDeliveries(database),
             sessions=PostgresSessions(database),
             recalls=PostgresRecalls(database),
-            erasure=PostgresErasure(database),
+            erasure=PostgresErasure(database, objects),
             maintenance=PostgresMaintenance(database),
         )
         try:

@@ -12,16 +12,36 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path as File
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from carrel.adapters.sqlite.database import STATEMENTS, connect, transaction
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.reserve import DiskReserve
+from carrel.adapters.sqlite.row_rewriting import (
+    Changes,
+    apply_changes,
+    erase_path,
+    find_changes,
+    list_records,
+    list_versions,
+    replace_versions,
+)
 from carrel.adapters.sqlite.write_lock import WriteLock
-from carrel.core.identifiers import Scope, TimestampMs
+from carrel.core.identifiers import Digest, Path, Scope, TimestampMs
+from carrel.core.maintenance.text_columns import RowBatch, RowRewrite
 from carrel.core.outages import StorageFull
+from carrel.ports import LargeBlobStore
+from carrel.ports.erasure import (
+    RecordWithKeys,
+    StoredVersion,
+    VersionReplacement,
+    delete_affected_objects,
+)
 
 _BATCH_SIZE: Final = 500
+_BODY_BATCH_SIZE: Final = 64
+"""Contents in memory at once."""
+Result = TypeVar("Result")
 _MERGE_DONE_CHANGES: Final = 2
 """A merge step with fewer changes had nothing left to merge."""
 _TRUNCATE_TIMEOUT_MS: Final = 1000
@@ -34,11 +54,60 @@ _ERASE_STATEMENTS: Final = (
 class SqliteErasure:
     """Uses its own connections, so that the writer's and readers' caches are renewed."""
 
-    def __init__(self, file: File, reader: Reader) -> None:
-        self._file, self._reader = file, reader
+    def __init__(self, file: File, reader: Reader, objects: LargeBlobStore | None = None) -> None:
+        self._file, self._reader, self._objects = file, reader, objects
 
     async def erase_scopes(self, scopes: Sequence[Scope], at: TimestampMs) -> int:
         return await asyncio.to_thread(self._run, lambda: self._erase(scopes, at))
+
+    async def erase_paths(self, paths: Sequence[tuple[Scope, Path]]) -> int:
+        return await self._delete_old(lambda db: self._erase_paths(db, paths))
+
+    async def replace_versions(
+        self, replacements: Sequence[VersionReplacement], at: TimestampMs
+    ) -> int:
+        return await self._delete_old(lambda db: replace_versions(db, replacements, at))
+
+    async def list_versions(
+        self, tenant: str, *, after: tuple[int, str, int] | None = None, limit: int = 200
+    ) -> tuple[StoredVersion, ...]:
+        position = after or (0, "", 0)
+        return await self._reader.scan(lambda db: list_versions(db, tenant, *position, limit))
+
+    async def list_records(
+        self, tenant: str, *, after: tuple[str, str] | None = None, limit: int = 500
+    ) -> tuple[RecordWithKeys, ...]:
+        position = after or ("", "")
+        return await self._reader.scan(lambda db: list_records(db, tenant, *position, limit))
+
+    async def rewrite_rows(
+        self,
+        tenant: str,
+        table: str,
+        rewrite: RowRewrite,
+        *,
+        after: tuple[Any, ...] | None = None,
+        limit: int = 500,
+        dry_run: bool = False,
+    ) -> RowBatch:
+        request = (tenant, table, rewrite, after, limit)
+        position, count, changes = await self._reader.scan(lambda db: find_changes(db, *request))
+        if changes and not dry_run:
+            changes = await asyncio.to_thread(self._run, lambda: self._rewrite(request))
+        return RowBatch(position, count, tuple(key for key, _ in changes))
+
+    async def delete_unreferenced(
+        self, is_affected: Callable[[bytes], bool], before: TimestampMs
+    ) -> int:
+        deleted = await asyncio.to_thread(self._run, lambda: self._delete_affected(is_affected))
+        if self._objects is None:
+            return deleted
+        referenced = await self._reader.scan(
+            lambda db: {row[0] for row in db.execute(STATEMENTS["external_digests"])}
+        )
+        return deleted + await delete_affected_objects(
+            self._objects, referenced, is_affected, before
+        )
 
     async def scrub(self) -> None:
         await asyncio.to_thread(self._run, self._scrub)
@@ -47,7 +116,60 @@ class SqliteErasure:
         rows = await self._reader.scan(lambda db: db.execute(STATEMENTS["orphans"]).fetchall())
         return tuple((tenant, agent) for tenant, agent in rows)
 
-    def _run(self, work: Callable[[], int]) -> int:
+    async def _delete_old(
+        self, work: Callable[[sqlite3.Connection], tuple[int, Sequence[int]]]
+    ) -> int:
+        """Run work in a transaction, then delete the contents that it names."""
+
+        def change() -> tuple[int, Sequence[str]]:
+            with self._connection() as db, transaction(db):
+                count, contents = work(db)
+                rows = db.execute(STATEMENTS["content_digests"], (json.dumps(contents),)).fetchall()
+            self._delete_contents(contents)
+            digests = [digest.hex().upper() for _, digest, is_external in rows if is_external]
+            with self._connection() as db:
+                used = db.execute(STATEMENTS["external_among"], (json.dumps(digests),)).fetchall()
+            return count, sorted(set(digests) - {digest for (digest,) in used})
+
+        count, digests = await asyncio.to_thread(self._run, change)
+        if digests and self._objects is not None:
+            unused = [Digest(f"sha256:{digest.lower()}") for digest in digests]
+            await self._objects.discard(unused)
+            await self._objects.delete(unused)
+        return count
+
+    def _erase_paths(
+        self, db: sqlite3.Connection, paths: Sequence[tuple[Scope, Path]]
+    ) -> tuple[int, Sequence[int]]:
+        versions, contents = 0, set[int]()
+        for scope, path in paths:
+            row = db.execute(STATEMENTS["scope"], (scope.tenant, scope.kind, scope.name)).fetchone()
+            count, ids = erase_path(db, row[0], path.text) if row else (0, [])
+            versions += count
+            contents.update(ids)
+        return versions, sorted(contents)
+
+    def _rewrite(self, request: tuple[str, str, RowRewrite, Any, int]) -> Changes:
+        with self._connection() as db, transaction(db):
+            _, _, changes = find_changes(db, *request)
+            apply_changes(db, request[1], changes)
+            return changes
+
+    def _delete_affected(self, is_affected: Callable[[bytes], bool]) -> int:
+        last, affected = 0, list[int]()
+        while True:
+            with closing(connect(self._file)) as db:
+                rows = db.execute(
+                    STATEMENTS["unreferenced_bodies"], (last, _BODY_BATCH_SIZE)
+                ).fetchall()
+            affected += [id for id, body in rows if is_affected(body)]
+            if len(rows) < _BODY_BATCH_SIZE:
+                break
+            last = rows[-1][0]
+        self._delete_contents(affected)
+        return len(affected)
+
+    def _run(self, work: Callable[[], Result]) -> Result:
         """Run work; on a full disk release the reserve and run it again."""
         reserve = DiskReserve(self._file)
         try:

@@ -47,7 +47,8 @@ def head_from_row(row: Row) -> Head:
 
 
 def version_from_row(row: Row) -> Version:
-    return Version(head_from_row(row[:12]), row[12], row[13], row[14])
+    author, reason, run, redacted = row[12:16]
+    return Version(head_from_row(row[:12]), author, reason, run, bool(redacted))
 
 
 def record_from_row(row: Row) -> Record:

@@ -45,7 +45,8 @@ CREATE TABLE entry (
     PRIMARY KEY (scope, path)
 ) WITHOUT ROWID;
 
--- History of each path with author, reason and run, until it is pruned.
+-- History of each path with author, reason and run, until it is pruned. The content of a
+-- `redacted` version (1) was replaced by a marker.
 CREATE TABLE version (
     scope    INTEGER NOT NULL REFERENCES scope,
     path     TEXT    NOT NULL,
@@ -61,6 +62,7 @@ CREATE TABLE version (
     reason   TEXT    NOT NULL,
     run      TEXT,
     version_offset INTEGER NOT NULL DEFAULT 0,
+    redacted INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (scope, path, version)
 ) WITHOUT ROWID;
 

@@ -125,7 +125,7 @@ class SqliteSessions:
     ) -> tuple[TranscriptHit, ...]:
         if not terms:
             return ()
-        owner = _owner_term(tenant, agent)
+        owner = owner_term(tenant, agent)
         matches = [
             (_match_expression(owner, item, is_prefix=is_prefix), weight)
             for item, is_prefix, weight in split_weights(terms)
@@ -172,7 +172,7 @@ def index_batch(
     )
     for tenant, _, _, id, agent, content, is_indexed in rows:
         if not is_indexed:
-            _add_terms(db, id, _owner_term(tenant, agent), distinct_terms(content.decode()))
+            add_terms(db, id, owner_term(tenant, agent), distinct_terms(content.decode()))
     return (tuple(rows[-1][:3]) if rows else None), len(rows)
 
 
@@ -198,7 +198,7 @@ def _append_entries(
     session = _session_from_row(row)
     first = session.entry_count - len(entries) + 1
     [id] = db.execute(STATEMENTS["last_session_entry_id"]).fetchone()
-    owner = _owner_term(addition.tenant, addition.agent)
+    owner = owner_term(addition.tenant, addition.agent)
     for offset, (entry, terms) in enumerate(zip(entries, terms_by_entry, strict=True)):
         key_columns = (id + 1 + offset, addition.tenant, addition.session, first + offset)
         content_columns = (
@@ -210,7 +210,7 @@ def _append_entries(
             entry.sender,
         )
         db.execute(STATEMENTS["add_session_entry"], (*key_columns, *content_columns))
-        _add_terms(db, key_columns[0], owner, terms)
+        add_terms(db, key_columns[0], owner, terms)
     if key := addition.idempotency_key:
         sequences = json.dumps(list(range(first, session.entry_count + 1)))
         db.execute(
@@ -223,7 +223,7 @@ def _delete_session(session: Session, db: Connection, _: CommitBatch) -> int:
     key = (session.tenant, session.id)
     if not db.execute(STATEMENTS["delete_session"], (*key, session.entry_count)).rowcount:
         return 0
-    owner = _owner_term(session.tenant, session.agent)
+    owner = owner_term(session.tenant, session.agent)
     for id, content in db.execute(STATEMENTS["indexed_entries_of_session"], key).fetchall():
         db.execute(
             STATEMENTS["delete_session_entry_terms"],
@@ -238,7 +238,7 @@ def _unindex(db: Connection, _: CommitBatch) -> int:
     return int(db.execute(STATEMENTS["count_session_entries"]).fetchone()[0])
 
 
-def _add_terms(db: Connection, id: int, owner: str, terms: Sequence[str]) -> None:
+def add_terms(db: Connection, id: int, owner: str, terms: Sequence[str]) -> None:
     db.execute(STATEMENTS["add_session_entry_terms"], (id, owner, " ".join(terms)))
 
 
@@ -246,7 +246,7 @@ def _search_terms(texts: Sequence[Sequence[str]]) -> list[list[tuple[str, ...]]]
     return [[distinct_terms(content) for content in contents] for contents in texts]
 
 
-def _owner_term(tenant: str, agent: str) -> str:
+def owner_term(tenant: str, agent: str) -> str:
     """Return one search term that identifies tenant and agent."""
     return hashlib.blake2b(f"{tenant}/{agent}".encode(), digest_size=12).hexdigest()
 
@@ -260,7 +260,7 @@ def _count_terms(
     db: Connection, owner_key: tuple[str, str], terms: Sequence[str]
 ) -> TermStatistics:
     [documents] = db.execute(STATEMENTS["count_session_entries_by_agent"], owner_key).fetchone()
-    owner = _owner_term(*owner_key)
+    owner = owner_term(*owner_key)
 
     def count(term: str, is_prefix: bool) -> int:
         expression = _match_expression(owner, term, is_prefix=is_prefix)

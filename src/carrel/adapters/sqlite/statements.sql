@@ -109,7 +109,7 @@ SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
 
 -- name: versions
 SELECT w.key, v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
-       v.base, b.digest, b.size, v.version_offset, v.author, v.reason, v.run
+       v.base, b.digest, b.size, v.version_offset, v.author, v.reason, v.run, v.redacted
   FROM json_each(?) AS w
   CROSS JOIN scope AS s ON s.tenant = w.value ->> 0 AND s.kind = w.value ->> 1 AND s.name = w.value ->> 2
   JOIN version AS v ON v.scope = s.id AND v.path = w.value ->> 3 AND v.version = w.value ->> 4
@@ -117,7 +117,7 @@ SELECT w.key, v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, 
 
 -- name: history
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
-       v.base, b.digest, b.size, v.version_offset, v.author, v.reason, v.run
+       v.base, b.digest, b.size, v.version_offset, v.author, v.reason, v.run, v.redacted
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id AND v.path = ? AND v.version < ?
   LEFT JOIN content AS b ON b.id = v.base
@@ -126,7 +126,7 @@ SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
 
 -- name: version_log
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
-       v.base, b.digest, b.size, v.version_offset, v.author, v.reason, v.run
+       v.base, b.digest, b.size, v.version_offset, v.author, v.reason, v.run, v.redacted
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id
   LEFT JOIN content AS b ON b.id = v.base
@@ -650,7 +650,8 @@ DELETE FROM run_layer WHERE run IN (SELECT id FROM run WHERE scope = ?);
 
 -- name: release_runs
 UPDATE run SET status = CASE status WHEN 'running' THEN 'cancelled' ELSE status END,
-       ended_at = coalesce(ended_at, ?2), snapshot_kept = 0, variables = '{}'
+       ended_at = coalesce(ended_at, ?2), snapshot_kept = 0, variables = '{}',
+       workflow = ''
  WHERE scope = ?1;
 
 -- name: erase_entries
@@ -683,3 +684,65 @@ SELECT o.tenant, o.agent
    AND EXISTS (SELECT 1 FROM audit AS a
                 WHERE a.tenant = o.tenant AND a.reason = 'delete an agent'
                   AND instr(a.subjects, '"agent/' || o.agent || '"') > 0);
+
+-- name: stored_versions
+SELECT s.tenant, s.kind, s.name, e.version = v.version, v.scope, v.path, v.version, v.revision,
+       v.at, v.content, v.digest, v.size, v.type, v.base, b.digest, b.size, v.version_offset,
+       v.author, v.reason, v.run, v.redacted
+  FROM version AS v
+ CROSS JOIN scope AS s ON s.id = v.scope
+ CROSS JOIN entry AS e ON e.scope = v.scope AND e.path = v.path
+  LEFT JOIN content AS b ON b.id = v.base
+ WHERE s.tenant = ?1 AND (v.scope, v.path, v.version) > (?2, ?3, ?4)
+ ORDER BY v.scope, v.path, v.version LIMIT ?5;
+
+-- name: stored_records
+SELECT tenant, type, id, revision, body, created_at, updated_at,
+       (SELECT json_group_array(k.name) FROM unique_key AS k
+         WHERE k.tenant = r.tenant AND k.type = r.type AND k.id = r.id),
+       (SELECT json_group_array(k.name) FROM index_key AS k
+         WHERE k.tenant = r.tenant AND k.type = r.type AND k.id = r.id)
+  FROM record AS r WHERE tenant = ?1 AND (type, id) > (?2, ?3) ORDER BY type, id LIMIT ?4;
+
+-- name: version_contents
+SELECT content, digest, base FROM version
+ WHERE scope = ?1 AND path = ?2 AND version = ?3
+   AND version < (SELECT e.version FROM entry AS e WHERE e.scope = ?1 AND e.path = ?2);
+
+-- name: replace_version
+UPDATE version SET content = ?4, digest = ?5, size = ?6, base = ?7, type = ?8,
+       redacted = max(redacted, ?9)
+ WHERE scope = ?1 AND path = ?2 AND version = ?3;
+
+-- name: raise_scope_revision
+UPDATE scope SET revision = revision + 1 WHERE id = ?;
+
+-- name: contents_of_deleted_path
+SELECT v.content, v.base FROM entry AS e JOIN version AS v ON v.scope = e.scope AND v.path = e.path
+ WHERE e.scope = ? AND e.path = ? AND e.content IS NULL;
+
+-- name: erase_path_versions
+DELETE FROM version WHERE scope = ? AND path = ?;
+
+-- name: erase_path_entry
+DELETE FROM entry WHERE scope = ? AND path = ?;
+
+-- name: content_digests
+SELECT id, digest, body IS NULL FROM content WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: external_among
+SELECT DISTINCT hex(digest) FROM content
+ WHERE body IS NULL AND hex(digest) IN (SELECT value FROM json_each(?));
+
+-- name: unreferenced_bodies
+SELECT id, body FROM content
+ WHERE id > ?1 AND body IS NOT NULL
+   AND id NOT IN (SELECT content FROM version WHERE content IS NOT NULL
+                  UNION ALL SELECT base FROM version WHERE base IS NOT NULL)
+ ORDER BY id LIMIT ?2;
+
+-- name: indexed_entry
+SELECT e.id, e.content, s.agent, d.id IS NOT NULL
+  FROM session_entry AS e JOIN session AS s ON s.tenant = e.tenant AND s.id = e.session
+  LEFT JOIN session_entry_text_docsize AS d ON d.id = e.id
+ WHERE e.tenant = ? AND e.session = ? AND e.sequence = ?;

@@ -72,7 +72,7 @@ async def open_store(
             deliveries=SqliteDeliveries(reader, writer),
             sessions=SqliteSessions(reader, writer),
             recalls=SqliteRecalls(reader, writer),
-            erasure=SqliteErasure(file, reader),
+            erasure=SqliteErasure(file, reader, objects),
             maintenance=SqliteMaintenance(file, reader, writer),
             reader=reader,
             writer=writer,

@@ -33,6 +33,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
     "version": {
         **_ENTRY_COLUMNS,
         **{"author": str, "reason": str, "run": str | None, "version_offset": int},
+        "redacted": int,
     },
     "run": {
         **{"id": str, "tenant": str, "scope": int, "workflow": str, "mode": str, "status": str},
@@ -89,7 +90,7 @@ OPTIONAL_TABLES: Final = frozenset({"session", "session_entry", "recall"})
 
 ADDED_COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
     "entry": {"version_offset": 0},
-    "version": {"version_offset": 0},
+    "version": {"version_offset": 0, "redacted": 0},
     "audit": {"key_id": "", "key_name": ""},
 }
 """Last columns of a table that were added later, with their values in older backups."""

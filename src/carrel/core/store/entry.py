@@ -49,3 +49,5 @@ class Version(Struct, frozen=True, gc=False):
     author: str
     reason: str
     run: str | None = None
+    redacted: bool = False
+    """Whether its content was replaced by a marker."""

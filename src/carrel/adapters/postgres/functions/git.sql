@@ -1,7 +1,8 @@
 -- Trigger that keeps all versions of agents with git enabled: their repository is built from them.
+-- Erasure deletes them nevertheless, and the repository is built again.
 CREATE FUNCTION keep_versions_for_git() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF EXISTS (
+    IF coalesce(current_setting('carrel.erases', true), '') <> 'on' AND EXISTS (
         SELECT FROM scope AS s
           JOIN record AS r ON r.tenant = s.tenant AND r.type = 'agent' AND r.id = s.name
          WHERE s.id = OLD.scope AND s.kind = 'agent'

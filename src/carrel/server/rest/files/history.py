@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from carrel.actions.files import files
+from carrel.actions.files import files, version_redaction
 from carrel.actions.files import history as files_history
 from carrel.actions.overlay.stack_versions import StackVersion
 from carrel.core.access import Permission
@@ -41,6 +41,8 @@ class VersionModel(ResponseModel, frozen=True):
     reason: str
     run_id: str | None
     deleted: bool
+    redacted: bool
+    """Whether its content was removed; it cannot be read."""
     size: int | None
     sha256: str | None
     content_type: str | None
@@ -76,6 +78,10 @@ class ExplanationModel(ResponseModel, frozen=True):
     why: str
 
 
+class RedactVersionBody(RequestModel, frozen=True):
+    version: PositiveInt
+
+
 class RestoreFileBody(RequestModel, frozen=True):
     version: PositiveInt
     accept_template_update: bool = False
@@ -92,6 +98,7 @@ def version_to_model(version: StackVersion) -> VersionModel:
         reason=row.reason,
         run_id=row.run,
         deleted=entry is None,
+        redacted=row.redacted,
         size=entry.blob.size if entry else None,
         sha256=_hex_digest(entry.blob.digest) if entry else None,
         content_type=entry.type if entry else None,
@@ -218,9 +225,40 @@ def _restore_endpoint(collection: FileCollection) -> Endpoint:
     return restore
 
 
+def _redact_endpoint(collection: FileCollection) -> Endpoint:
+    @endpoint(
+        "POST",
+        collection.root + "/{path...}/redact",
+        body=RedactVersionBody,
+        permission=Permission.TENANT_ADMIN,
+        responses={204: None},
+        refusals=(ValidationError, Forbidden, NotFound, Busy, Conflict),
+        **collection.endpoint_options("redact"),
+    )
+    async def redact(request: AnyRequest) -> Response:
+        """Remove the content of one version; its number, author and time stay.
+
+        A current version is replaced by a new one first, whose text is `[REDACTED]`. Runs read that
+        text instead. Cannot be undone.
+        """
+        stack, path = await collection.load_stack(request), collection.path(request)
+        await version_redaction.redact_version(
+            request.ports, request.actor, stack, path, request.body.version
+        )
+        return Response.empty(204)
+
+    return redact
+
+
 ENDPOINTS: Final = tuple(
     make(collection)
     for collection in FILE_COLLECTIONS
     if not collection.wire
-    for make in (_history_endpoint, _diff_endpoint, _explain_endpoint, _restore_endpoint)
+    for make in (
+        _history_endpoint,
+        _diff_endpoint,
+        _explain_endpoint,
+        _restore_endpoint,
+        _redact_endpoint,
+    )
 )

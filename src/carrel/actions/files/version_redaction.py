@@ -1,0 +1,94 @@
+"""Removes the content of stored versions; numbers, authors and times stay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from carrel.actions.overlay.stack_versions import load_versioned_path
+from carrel.actions.records import commit_changes
+from carrel.core.access import Actor, Permission
+from carrel.core.errors import Busy, NotFound, ValidationError
+from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
+from carrel.core.overlay.agent_resolution import is_pin
+from carrel.core.store.commit import Applied, Commit, Expect, Write
+from carrel.core.store.entry import Entry, Version
+from carrel.core.store.record import RecordChange, RecordType
+from carrel.ports import Ports
+from carrel.ports.erasure import VersionReplacement
+
+MARKER: Final = b"[REDACTED]\n"
+"""What the runs and pins that refer to a redacted version read."""
+_KEEP_ALL_VERSIONS: Final = 2**31
+
+
+async def redact_version(ports: Ports, actor: Actor, stack: Stack, path: Path, number: int) -> None:
+    """Remove the content of one version of the nearest layer, and audit it.
+
+    A current version is replaced by a new one first, whose text is the marker. Other versions and
+    pins with the same content keep theirs. Repeating it changes nothing. Raises NotFound, and
+    ValidationError for an inherited version or a current pin.
+    """
+    actor.require(Permission.TENANT_ADMIN)
+    versioned = await load_versioned_path(ports, stack, path)
+    stack_version = await versioned.find(number)
+    if stack_version.layer != stack[0]:
+        raise ValidationError(
+            f"version {number} of {path} belongs to the {stack_version.layer.kind}"
+        )
+    version = stack_version.row
+    if version.head.entry is None:
+        raise NotFound(f"no such version of {path}: {number}")
+    [current] = await ports.trees.read(stack[:1], (path,))
+    if current.version(path) == version.head.version:
+        if is_pin(version.head.entry):
+            raise ValidationError("a current pin cannot be redacted; accept another version first")
+        await _replace_head(ports, actor, stack[0], version)
+    await redact_stored_versions(ports, stack[0], [version])
+    await ports.erasure.scrub()
+    await _audit(ports, actor, stack[0], path, version.head.version)
+
+
+async def redact_stored_versions(ports: Ports, scope: Scope, versions: Sequence[Version]) -> int:
+    """Replace the contents of versions that are not current; git is built again.
+
+    The caller scrubs."""
+    [blob] = await ports.blobs.put([MARKER])
+    replacements = [
+        VersionReplacement(
+            *(scope, version.head.path, version.head.version),
+            Entry(blob, blob if is_pin(entry) else None, entry.type),
+            redacted=True,
+        )
+        for version in versions
+        if (entry := version.head.entry) is not None
+    ]
+    count = await ports.erasure.replace_versions(replacements, ports.clock.now())
+    if ports.repositories is not None and scope.kind is ScopeKind.AGENT:
+        await ports.repositories.delete(scope)
+    return count
+
+
+async def _replace_head(ports: Ports, actor: Actor, scope: Scope, version: Version) -> None:
+    [blob] = await ports.blobs.put([MARKER])
+    head = version.head
+    assert head.entry is not None
+    commit = Commit(
+        (Write(scope, head.path, Entry(blob, head.entry.base, head.entry.type)),),
+        actor.name,
+        "redact a version",
+        ports.clock.now(),
+        expects=(Expect(scope, head.path, head.version),),
+        max_versions=_KEEP_ALL_VERSIONS,
+        key=actor.key_reference,
+    )
+    [outcome] = await ports.trees.commit([commit])
+    if not isinstance(outcome, Applied):
+        raise Busy.with_conflicts(str(head.path))
+
+
+async def _audit(ports: Ports, actor: Actor, scope: Scope, path: Path, number: int) -> None:
+    # A commit without changes has no tenant; no promotion has this id.
+    change = RecordChange(actor.tenant, RecordType.PROMOTION, "redaction", None)
+    subjects = (f"{scope.kind}/{scope.name}", f"version/{number}")
+    await commit_changes(ports, actor, "redact a version", [change], audit_subjects=subjects)
