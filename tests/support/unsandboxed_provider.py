@@ -16,6 +16,7 @@ from pathlib import Path as File
 
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.file_tools import truncate_output
+from carrel.core.store.entry import FileAttributes
 from carrel.ports.blobs import BlobReader
 from carrel.ports.sandbox import (
     BackgroundJob,
@@ -34,6 +35,7 @@ class CommandOutcome:
 
     contents: Mapping[Path, tuple[FileKind, bytes]] = field(default_factory=dict)
     deleted: frozenset[Path] = frozenset()
+    directories: Mapping[Path, FileAttributes] = field(default_factory=dict)
     exit_code: int | None = 0
     stdout: bytes = b""
     stderr: bytes = b""

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from carrel.core.identifiers import Path
 from carrel.core.store.blob import Blob
+from carrel.core.store.entry import FileAttributes
 from carrel.ports.blobs import BlobReader
 
 
@@ -28,6 +29,16 @@ class InputFile(Struct, frozen=True):
 
     kind: FileKind
     blob: Blob
+    mode: int | None = None
+    """Permission bits; None: those that are usual for its kind."""
+    mtime_ns: int | None = None
+    """Modification time; None: any, and a new one is no change."""
+
+    @property
+    def permissions(self) -> int:
+        if self.mode is not None:
+            return self.mode
+        return 0o755 if self.kind is FileKind.EXECUTABLE else 0o644
 
 
 class ChangedFile(Struct, frozen=True):
@@ -35,6 +46,12 @@ class ChangedFile(Struct, frozen=True):
 
     kind: FileKind
     size: int
+    mode: int | None = None
+    """Permission bits unless they are usual for its kind."""
+    mtime_ns: int | None = None
+    """Modification time; None if the provider does not report it."""
+    blob: Blob | None = None
+    """Content, if only the kind, mode or time differs from the file that was given."""
 
 
 class ResourceLimits(Struct, frozen=True):
@@ -89,6 +106,8 @@ class CommandSpec(Struct, frozen=True):
     """
     write_back: WriteBack | None = None
     """Stores changed files of an instance when no command returns them."""
+    directories: Mapping[Path, FileAttributes] = {}
+    """Initial directories that may be empty or have a mode or time of their own."""
 
 
 class CommandResult(Protocol):
@@ -102,12 +121,15 @@ class CommandResult(Protocol):
     timed_out: bool
     duration_ms: int
     changed: Mapping[Path, ChangedFile]
-    """Created or modified files; files with only a new timestamp are excluded."""
+    """Created, modified and touched files."""
+    directories: Mapping[Path, FileAttributes]
+    """New empty directories, and directories with another mode or time of their own."""
     deleted: frozenset[Path]
+    """Files and directories that were given and are gone."""
     discard_reason: str | None
     """Why all changes are discarded: there are too many.
 
-    `changed` and `deleted` are then empty.
+    `changed`, `directories` and `deleted` are then empty.
     """
     notes: tuple[str, ...]
     """Messages for the caller: files that cannot be stored, and why it was killed."""
@@ -138,7 +160,10 @@ class BackgroundJob(Struct, frozen=True):
     """Last part of its combined output."""
 
 
-InspectInstance = Callable[[Mapping[Path, InputFile]], AbstractAsyncContextManager[CommandResult]]
+InspectInstance = Callable[
+    [Mapping[Path, InputFile], Mapping[Path, FileAttributes]],
+    AbstractAsyncContextManager[CommandResult],
+]
 """Compares an instance with the current files, as after an empty command.
 
 Changes that were read count as stored once the context is left without an error; others are

@@ -20,8 +20,9 @@ from carrel.core.access import Actor
 from carrel.core.errors import WorkspaceTooLarge
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.write_back import short_id
+from carrel.core.store.entry import FileAttributes
 from carrel.ports import Ports
-from carrel.ports.sandbox import FileKind
+from carrel.ports.sandbox import ChangedFile, FileKind
 
 pytestmark = pytest.mark.anyio
 MARK = short_id("call")
@@ -283,3 +284,70 @@ async def test_concurrent_write_backs_of_one_call_commit_once(fixture: ToolTenan
         *(commit_back(fixture, start, changes(a="ours")) for _ in range(3)), return_exceptions=True
     )
     assert await fixture.past_contents("a") == [b"ours", b"a"]
+
+
+def touched(start: write_back.CommandInputs, name: str, **attributes: Any) -> CommandOutcome:
+    """A file whose content is the one that the command was given."""
+    input_file = start.files[Path(name)]
+    changed = ChangedFile(input_file.kind, input_file.blob.size, blob=input_file.blob, **attributes)
+    outcome = CommandOutcome()
+    outcome.changed = {Path(name): changed}
+    return outcome
+
+
+async def attributes_of(fixture: ToolTenant, path: str) -> FileAttributes | None:
+    [tree] = await fixture.ports.trees.read([fixture.scope()])
+    entry = tree.entry(Path(path))
+    return entry.attributes if entry else None
+
+
+async def test_a_touched_file_keeps_a_concurrent_content(fixture: ToolTenant) -> None:
+    start = await write_back.load_inputs(fixture.workspace_files())
+    await write(fixture, "a", "theirs")
+    assert await commit_back(fixture, start, touched(start, "a", mtime_ns=5)) == ()
+    assert await fixture.past_contents("a") == [b"theirs", b"a"], "no version for the time"
+    outcome = touched(start, "a", mtime_ns=5, mode=0o600)
+    assert await commit_back(fixture, start, outcome, "other") == ()
+    assert await fixture.past_contents("a") == [b"theirs", b"theirs", b"a"]
+    assert await attributes_of(fixture, "a") == FileAttributes(0o600)
+
+
+async def test_a_file_touched_and_deleted_concurrently_stays_deleted(fixture: ToolTenant) -> None:
+    start = await write_back.load_inputs(fixture.workspace_files())
+    await delete(fixture, "a")
+    assert await commit_back(fixture, start, touched(start, "a", mtime_ns=5)) == ()
+    assert await fixture.files() == {"d/x": b"x"}
+
+
+async def test_a_concurrent_write_is_newer_than_files_of_the_command(fixture: ToolTenant) -> None:
+    start = await write_back.load_inputs(fixture.workspace_files())
+    await write(fixture, "a", "theirs")
+    outcome, later = changes(built="from the old a"), 2**62
+    outcome.changed = {Path("built"): ChangedFile(FileKind.FILE, 14, mtime_ns=later)}
+    await commit_back(fixture, start, outcome)
+    files = (await write_back.load_inputs(fixture.workspace_files())).files
+    built, source = files[Path("built")].mtime_ns, files[Path("a")].mtime_ns
+    assert built is not None and source is not None and built < source
+
+
+async def test_directories_merge_with_concurrent_changes(fixture: ToolTenant) -> None:
+    start = await write_back.load_inputs(fixture.workspace_files())
+    await write(fixture, "new", "a file")
+    names = ("new", "new/below", "a", "empty", "d/x/deep")
+    directories = {Path(name): FileAttributes(None, 7) for name in names}
+    outcome = CommandOutcome(deleted=frozenset({Path("a")}), directories=directories)
+    await commit_back(fixture, start, outcome)
+    [tree] = await fixture.ports.trees.read([fixture.scope()])
+    assert {path.text for path in tree.directories} == {"a", "empty"}
+    assert await fixture.files() == {"d/x": b"x", "new": b"a file"}
+
+
+async def test_directories_have_a_limit_of_their_own(fixture: ToolTenant) -> None:
+    await set_limits(fixture, max_files=3)
+    start = await write_back.load_inputs(fixture.workspace_files())
+    directories = {Path(f"e{n}"): FileAttributes(None, 7) for n in range(3)}
+    await commit_back(fixture, start, CommandOutcome(directories=directories))
+    await write(fixture, "b", "a third file")
+    more = CommandOutcome(directories={Path("e9"): FileAttributes(None, 7)})
+    with pytest.raises(WorkspaceTooLarge, match="3 empty directories"):
+        await commit_back(fixture, start, more, "other")

@@ -154,16 +154,20 @@ async def test_an_upgrade_keeps_what_the_database_holds(
         assert head.version == view["trees"][0].version(SOUL) + 1
 
 
-async def test_an_upgrade_rebuilds_the_full_text_indexes(postgres_url: str, tmp_path: File) -> None:
+async def test_an_upgrade_rebuilds_the_full_text_indexes(
+    postgres_url: str, tmp_path: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
     objects = DirectoryBlobStore(tmp_path)
     async with open_store(postgres_url, objects=objects) as store:
         await fill(OpenedStore(store, objects))
         view = await read_view(OpenedStore(store, objects))
     await execute(
         postgres_url,
-        "DELETE FROM migration WHERE name = '0002_search_terms.sql'",
         "INSERT INTO search_term VALUES ('acme', 'memory', 'agent:marco', 'old', 'm')",
     )
+    reindexing = {"9999_later.sql": "DELETE FROM search_term;"}
+    monkeypatch.setattr(database, "MIGRATIONS", {**MIGRATIONS, **reindexing})
+    monkeypatch.setattr(database, "REINDEXING_MIGRATIONS", frozenset(reindexing))
 
     async with open_store(postgres_url, objects=objects) as store:
         assert await read_view(OpenedStore(store, objects)) == view

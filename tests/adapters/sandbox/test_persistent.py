@@ -90,7 +90,7 @@ class WriteBack:
         self.received: list[tuple[int | None, dict[str, bytes | None]]] = []
 
     async def __call__(self, look: InspectInstance, job: BackgroundJob | None) -> Sequence[str]:
-        async with look(dict(self._instance.files)) as ran:
+        async with look(dict(self._instance.files), {}) as ran:
             changes: dict[str, bytes | None] = {path.text: None for path in ran.deleted}
             changes |= {path.text: await ran.content(path) for path in ran.changed}
         self.received.append((job.exit_code if job else None, changes))
@@ -388,7 +388,7 @@ async def test_changes_are_written_back_before_an_instance_is_stopped(instance: 
 
 async def test_write_back_error_is_reported_and_all_changes_stay(instance: Instance) -> None:
     async def lost(look: InspectInstance, job: BackgroundJob | None) -> Sequence[str]:
-        async with look(dict(instance.files)) as ran:
+        async with look(dict(instance.files), {}) as ran:
             await ran.content(Path("a"))
             raise LookupError
 

@@ -129,14 +129,16 @@ async def test_an_upgrade_keeps_what_the_file_holds(
 
 
 async def test_an_upgrade_rebuilds_the_full_text_indexes(
-    file: File, objects: DirectoryBlobStore
+    file: File, objects: DirectoryBlobStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_store(file, objects=objects) as store:
         await fill(OpenedStore(store, objects))
         view = await read_view(OpenedStore(store, objects))
     with closing(sqlite3.connect(file)) as db, db:
-        db.execute("DELETE FROM migration WHERE name = '0002_search_terms.sql'")
         db.execute("INSERT INTO search_term VALUES ('acme', 'memory', 'agent:marco', 'old', 'm')")
+    reindexing = {"9999_later.sql": "DELETE FROM search_term;"}
+    monkeypatch.setattr(database, "MIGRATIONS", {**MIGRATIONS, **reindexing})
+    monkeypatch.setattr(database, "REINDEXING_MIGRATIONS", frozenset(reindexing))
 
     async with open_store(file, objects=objects) as store:
         assert await read_view(OpenedStore(store, objects)) == view

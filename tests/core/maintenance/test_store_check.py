@@ -250,12 +250,18 @@ def test_damage_is_reported(damage: str) -> None:
     assert any(expected in text for text in finding_texts(findings)), finding_texts(findings)
 
 
+def _other_value(value: object) -> object:
+    if isinstance(value, str | bytes):
+        return value[::-1]
+    return value + 1 if isinstance(value, int) else 1
+
+
 @pytest.mark.parametrize("column", COLUMNS["entry"])
 def test_a_head_that_differs_from_its_newest_version_is_reported(column: str) -> None:
     tables = intact_tables()
     row = find(tables, "entry", lambda row: row[0] == 2 and row[1] == "SOUL.md")
     value = row[column_index("entry", column)]
-    row[column_index("entry", column)] = value + 1 if isinstance(value, int) else value[::-1]
+    row[column_index("entry", column)] = _other_value(value)
 
     assert not check_tables(tables).is_clean
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from carrel.actions.overlay.stack_versions import load_versioned_path
 from carrel.actions.records import commit_changes
 from carrel.core.access import Actor, Permission
@@ -57,7 +59,7 @@ async def redact_stored_versions(ports: Ports, scope: Scope, versions: Sequence[
     replacements = [
         VersionReplacement(
             *(scope, version.head.path, version.head.version),
-            Entry(blob, blob if is_pin(entry) else None, entry.type),
+            replace(entry, blob=blob, base=blob if is_pin(entry) else None),
             redacted=True,
         )
         for version in versions
@@ -74,7 +76,7 @@ async def _replace_head(ports: Ports, actor: Actor, scope: Scope, version: Versi
     head = version.head
     assert head.entry is not None
     commit = Commit(
-        (Write(scope, head.path, Entry(blob, head.entry.base, head.entry.type)),),
+        (Write(scope, head.path, replace(head.entry, blob=blob)),),
         actor.name,
         "redact a version",
         ports.clock.now(),

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from carrel.actions.blob_contents import load_contents
 from carrel.core.access import Actor
@@ -84,7 +85,7 @@ def _replaced_entry(item: StoredVersion, contents: Mapping[Digest, Blob]) -> Ent
     entry = item.version.head.entry
     assert entry is not None
     base = entry.base and contents.get(entry.base.digest, entry.base)
-    return Entry(contents.get(entry.blob.digest, entry.blob), base, entry.type)
+    return replace(entry, blob=contents.get(entry.blob.digest, entry.blob), base=base)
 
 
 def _replacement(item: StoredVersion, contents: Mapping[Digest, Blob]) -> VersionReplacement:

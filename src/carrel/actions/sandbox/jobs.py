@@ -171,7 +171,7 @@ def write_back_callback(workspace: WorkspaceFiles, id: str, command: str) -> Wri
         reason = f"bash (background{_partial_note(job)}) {id}: {command}"
         try:
             inputs = await write_back.load_inputs(workspace)
-            async with look(inputs.files) as result:
+            async with look(inputs.files, inputs.directories) as result:
                 messages = await write_back.commit_changes(workspace, inputs, result, id, reason)
                 return (*result.notes, *messages)
         except Refusal as problem:

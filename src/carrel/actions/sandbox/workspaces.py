@@ -94,7 +94,7 @@ async def _delete_with_files(
 
 async def _draft_removal(ports: Ports, scope: Scope) -> FileDrafts:
     [tree] = await ports.trees.read([scope])
-    return FileDrafts(tuple(Write(scope, path, None) for path in tree.heads))
+    return FileDrafts(tuple(Write(scope, path, None) for path in (*tree.heads, *tree.directories)))
 
 
 async def _merge_config(

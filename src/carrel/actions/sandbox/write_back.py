@@ -32,15 +32,16 @@ from carrel.core.sandbox.write_back import (
     short_id,
 )
 from carrel.core.store.commit import Applied, Commit, Outcome, Quota, QuotaExceeded
-from carrel.core.store.entry import Entry, Head
+from carrel.core.store.entry import Entry, FileAttributes, Head
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import CollectionRevision
 from carrel.core.store.tree import Tree
 from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
-from carrel.ports.sandbox import CommandResult, FileKind, InputFile
+from carrel.ports.sandbox import ChangedFile, CommandResult, FileKind, InputFile
 
 _MAX_ATTEMPTS: Final = 25
 _CODEC: Final = json_codec(tuple[str, ...])
+_MAX_TIME_NS: Final = 2**63 - 1
 _MAX_REASON_CHARS: Final = 400
 """Characters of a command stored in the commit reason."""
 
@@ -53,17 +54,43 @@ class CommandInputs(Struct, frozen=True):
     @property
     def files(self) -> Mapping[Path, InputFile]:
         return {
-            path: InputFile(FileKind(file_kinds.file_kind(head.entry.type)), head.entry.blob)
+            path: _input_file(head, head.entry)
             for path, head in self.tree.heads.items()
             if head.entry
         }
+
+    @property
+    def directories(self) -> Mapping[Path, FileAttributes]:
+        return {
+            path: FileAttributes(head.directory.mode, _mtime_ns(head, head.directory))
+            for path, head in self.tree.directories.items()
+            if head.directory
+        }
+
+
+_KINDS: Final = {kind.value: kind for kind in FileKind}
+_NO_ATTRIBUTES: Final = FileAttributes()
+
+
+def _input_file(head: Head, entry: Entry) -> InputFile:
+    attributes = entry.attributes or _NO_ATTRIBUTES
+    kind = _KINDS[file_kinds.file_kind(entry.type)]
+    return InputFile(kind, entry.blob, attributes.mode, _mtime_ns(head, attributes))
+
+
+def _mtime_ns(head: Head, attributes: FileAttributes) -> int:
+    """Time that a command gave the path, or else that of its version."""
+    return head.at * 1_000_000 if attributes.mtime_ns is None else attributes.mtime_ns
 
 
 async def load_inputs(workspace: WorkspaceFiles) -> CommandInputs:
     """Load what a command starts with: the files that the session may see."""
     [tree] = await workspace.ports.trees.read((workspace.scope,))
-    visible = {path: head for path, head in tree.heads.items() if workspace.can_see(path)}
-    return CommandInputs(replace(tree, heads=visible))
+    heads, directories = (
+        {path: head for path, head in heads.items() if workspace.can_see(path)}
+        for heads in (tree.heads, tree.directories)
+    )
+    return CommandInputs(replace(tree, heads=heads, directories=directories))
 
 
 async def commit_changes(
@@ -76,7 +103,7 @@ async def commit_changes(
     """
     if result.discard_reason is not None:
         raise WorkspaceTooLarge(result.discard_reason)
-    if not result.changed and not result.deleted:
+    if not (result.changed or result.deleted or result.directories):
         return ()
     if workspace.name is None:
         return await _WriteBack(workspace, start, result, id, reason).commit()
@@ -110,6 +137,14 @@ def _within_size(parts: Iterator[bytes], path: Path, max_bytes: int) -> Iterator
         if size > max_bytes:
             raise WorkspaceTooLarge(f"a file may have {max_bytes} bytes; larger: {path}")
         yield part
+
+
+def _stored_attributes(changed: ChangedFile | FileAttributes) -> FileAttributes:
+    """Attributes with a time that fits into 64 bits."""
+    mtime_ns = changed.mtime_ns
+    if mtime_ns is not None:
+        mtime_ns = min(max(mtime_ns, -_MAX_TIME_NS), _MAX_TIME_NS)
+    return FileAttributes(changed.mode, mtime_ns)
 
 
 class _WriteBack(Struct):
@@ -171,7 +206,7 @@ class _WriteBack(Struct):
         remaining_entries = {
             path: entry for path, entry in changes.changed.items() if path in self.remaining
         }
-        return CommandChanges(changes.base, remaining_entries, frozenset())
+        return CommandChanges(changes.base, remaining_entries, frozenset(), touched=changes.touched)
 
     async def _load_changes(self) -> tuple[TenantRules, CommandChanges]:
         """Load and redact the contents under the current rules. Raises WorkspaceTooLarge."""
@@ -193,10 +228,21 @@ class _WriteBack(Struct):
                 entries[path] = await self._build_entry(rules, path)
             except FileNotFoundError:
                 self.notes.append(f"[warning: {path} changed while it was read; not saved yet]")
-        heads = self.start.tree.heads
-        base = {path: head.version for path, head in heads.items()}
+        tree = self.start.tree
+        base = {
+            path: head.version for path, head in (*tree.heads.items(), *tree.directories.items())
+        }
+        directories = {
+            path: _stored_attributes(attributes)
+            for path, attributes in self.result.directories.items()
+            if self.workspace.can_see(path) and not rules.redactor.find_in_text(path.text)
+        }
         deleted = frozenset(filter(self.workspace.can_see, self.result.deleted))
-        self.rules, self.changes = rules, CommandChanges(base, entries, deleted)
+        touched = frozenset(path for path in entries if self.result.changed[path].blob)
+        self.rules, self.changes = (
+            rules,
+            CommandChanges(base, entries, deleted, directories, touched),
+        )
         return rules, self.changes
 
     def _withheld_notes(self) -> Sequence[str]:
@@ -211,7 +257,7 @@ class _WriteBack(Struct):
     async def _check_limits(self, rules: TenantRules) -> None:
         """Raise WorkspaceTooLarge for what exceeds a limit, before a byte is read."""
         changed = self.result.changed
-        path_count = len(changed) + len(self.result.deleted)
+        path_count = len(changed) + len(self.result.deleted) + len(self.result.directories)
         if path_count > MAX_CHANGED_FILES:
             paths = format_paths(sorted({*changed, *self.result.deleted}))
             raise WorkspaceTooLarge(
@@ -225,15 +271,26 @@ class _WriteBack(Struct):
             )
         quota = rules.policy.limits_of(self.workspace.scope).quota(self.workspace.scope)
         [current_tree] = await self.workspace.ports.trees.read((self.workspace.scope,))
+        directories = len({*current_tree.directories, *self.result.directories})
+        if directories > max(quota.max_files, len(current_tree.directories)):
+            raise WorkspaceTooLarge(
+                f"a workspace may have {quota.max_files} empty directories; it would have"
+                f" {directories}"
+            )
         sizes = {path: file.size for path, file in changed.items()}
         self._raise_if_exceeded(
             check_sizes(current_tree, {**dict.fromkeys(self.result.deleted), **sizes}, quota)
         )
 
     async def _build_entry(self, rules: TenantRules, path: Path) -> Entry:
-        """Redact and store a changed file, a large one in parts."""
+        """Redact and store a changed file, a large one in parts; a touched one is stored."""
         max_file_bytes = rules.policy.limits_of(self.workspace.scope).max_file_bytes
         changed, blobs = self.result.changed[path], self.workspace.ports.blobs
+        attributes = _stored_attributes(changed) if changed.mtime_ns or changed.mode else None
+        old_entry = self.start.tree.entry(path)
+        if changed.blob is not None and old_entry is not None:
+            type = file_kinds.typed_as(changed.kind, old_entry.type)
+            return Entry(old_entry.blob, None, type, attributes)
         redactor, detector = PartRedactor(rules.redactor), file_kinds.TextDetector()
 
         def redact(parts: Iterator[bytes]) -> Iterator[bytes]:
@@ -249,10 +306,9 @@ class _WriteBack(Struct):
             [blob] = await blobs.put([content])
         if redactor.replaced:
             self.notes.append(f"[redacted in {path}: {', '.join(redactor.replaced)}]")
-        old_entry = self.start.tree.entry(path)
         old_type = old_entry.type if old_entry else None
         type = file_kinds.detected_entry_type(changed.kind, path, detector, old_type)
-        return Entry(blob, None, type)
+        return Entry(blob, None, type, attributes)
 
     def _build_commits(
         self,

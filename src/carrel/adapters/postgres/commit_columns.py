@@ -39,7 +39,7 @@ from carrel.core.store.commit import (
     Write,
     event_drafts,
 )
-from carrel.core.store.entry import Entry, Head
+from carrel.core.store.entry import DIRECTORY_TYPE, Entry, FileAttributes, Head
 from carrel.core.store.record import UNAUDITED_TYPES, RecordType
 
 
@@ -89,7 +89,7 @@ class CommitColumns:
             *numeric_columns(self._collection_numbers, 2),
             *numeric_columns(self._quota_numbers, 3),
             *numeric_columns(self._path_check_numbers, 3),
-            *numeric_columns(self._write_numbers, 6),
+            *numeric_columns(self._write_numbers, 8),
         ]
 
     def outcomes(self, result: Row) -> list[Outcome]:
@@ -137,9 +137,9 @@ class CommitColumns:
                 _, _, blob, base, *_ = self._write_numbers[index]
                 stored_blob = Blob(entry.blob.digest, entry.blob.size, ids[blob - 1])
                 stored_base = entry.base and Blob(entry.base.digest, entry.base.size, ids[base - 1])
-                entry = Entry(stored_blob, stored_base, entry.type)
+                entry = Entry(stored_blob, stored_base, entry.type, entry.attributes)
             columns = (versions[index], revisions[index], timestamps[index])
-            heads.append(Head(write.path, *columns, entry, offsets[index] or 0))
+            heads.append(Head(write.path, *columns, entry, offsets[index] or 0, write.directory))
         return heads
 
     def _add(self, commit: Commit) -> None:
@@ -200,11 +200,11 @@ class CommitColumns:
             entry = write.entry
             blob = entry and self._blob_index(entry.blob)
             base = entry and entry.base and self._blob_index(entry.base)
-            self._write_rows.append((entry and entry.type,))
+            self._write_rows.append((_type(write),))
             is_last = last[path_index] == position
-            self._write_numbers.append(
-                (commit_number, path_index, blob, base, is_last, write.version_offset)
-            )
+            attributes = write.directory or (entry and entry.attributes) or FileAttributes()
+            columns = (write.version_offset, attributes.mode, attributes.mtime_ns)
+            self._write_numbers.append((commit_number, path_index, blob, base, is_last, *columns))
 
     def _scope_index(self, scope: Scope) -> int:
         index = self._scopes.get(scope)
@@ -311,6 +311,13 @@ class CommitColumns:
             return None
         self._exclusive_locks.add(idempotency_key_lock_name(key))
         return to_json((key.tenant, key.endpoint, key.key))
+
+
+def _type(write: Write) -> str | None:
+    """Type column of a write; None is a tombstone."""
+    if write.entry is not None:
+        return write.entry.type
+    return None if write.directory is None else DIRECTORY_TYPE
 
 
 def _subjects(commit: Commit) -> list[dict[str, object]]:

@@ -25,7 +25,7 @@ MIGRATIONS: Final[Mapping[str, str]] = {
     for file in sorted((PACKAGE_FILES / "migrations").iterdir(), key=lambda file: file.name)
     if file.name.endswith(".sql")
 }
-REINDEXING_MIGRATIONS: Final = frozenset({"0002_search_terms.sql"})
+REINDEXING_MIGRATIONS: frozenset[str] = frozenset()
 """Migrations that clear the full-text indexes."""
 RebuildIndexes = Callable[[asyncpg.Connection], Awaitable[object]]
 MIN_SERVER_VERSION: Final = 15

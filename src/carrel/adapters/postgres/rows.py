@@ -9,7 +9,7 @@ import msgspec
 
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
 from carrel.core.store.blob import Blob
-from carrel.core.store.entry import MARKDOWN, Entry, Head, Version
+from carrel.core.store.entry import DIRECTORY_TYPE, MARKDOWN, Entry, FileAttributes, Head, Version
 from carrel.core.store.record import Record, RecordType
 
 Row = Sequence[Any]
@@ -36,23 +36,26 @@ def digest_bytes(digest: Digest) -> bytes:
 
 
 def head_from_row(path: Path, row: Row, start: int) -> Head:
-    """Build a head from eleven columns of the row, starting at `start`.
+    """Build a head from thirteen columns of the row, starting at `start`.
 
-    version, revision, at, content, digest, size, type, base, base digest, base size, offset.
+    version, revision, at, content, digest, size, type, base, base digest, base size, offset, mode,
+    modification time.
     """
-    content = row[start + 3]
-    entry = None
-    if content is not None:
-        base = row[start + 7]
-        base_blob = None if base is None else blob_from_row(base, row[start + 8], row[start + 9])
-        blob = blob_from_row(content, row[start + 4], row[start + 5])
-        entry = Entry(blob, base_blob, row[start + 6] or MARKDOWN)
-    return Head(path, row[start], row[start + 1], row[start + 2], entry, row[start + 10])
+    version, revision, at, content, digest, size, media_type, *rest = row[start : start + 13]
+    base, base_digest, base_size, offset, mode, mtime_ns = rest
+    if content is None:
+        directory = FileAttributes(mode, mtime_ns) if media_type == DIRECTORY_TYPE else None
+        return Head(path, version, revision, at, None, offset, directory)
+    base_blob = None if base is None else blob_from_row(base, base_digest, base_size)
+    attributes = None if mode is mtime_ns is None else FileAttributes(mode, mtime_ns)
+    blob = blob_from_row(content, digest, size)
+    entry = Entry(blob, base_blob, media_type or MARKDOWN, attributes)
+    return Head(path, version, revision, at, entry, offset)
 
 
 def version_from_row(path: Path, row: Row, start: int) -> Version:
     """From a head's columns, author, reason, run and redacted."""
-    author, reason, run, redacted = row[start + 11 : start + 15]
+    author, reason, run, redacted = row[start + 13 : start + 17]
     return Version(head_from_row(path, row, start), author, reason, run, bool(redacted))
 
 

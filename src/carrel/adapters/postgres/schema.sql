@@ -39,8 +39,10 @@ CREATE TABLE content (
 ALTER TABLE content ALTER COLUMN body SET STORAGE EXTERNAL;
 CREATE INDEX content_external ON content (digest) WHERE body IS NULL;
 
--- Current head of each path. `content` NULL is a tombstone, which continues the version numbers.
--- A stack of layers shows `version` + `version_offset`.
+-- Current head of each path. `content` NULL is a tombstone, which continues the version numbers, or
+-- a directory that may be empty if its `type` is 'inode/directory'. A stack of layers shows
+-- `version` + `version_offset`. `mode` and `mtime_ns` (nanoseconds) are NULL unless a command set
+-- them.
 CREATE TABLE entry (
     scope    bigint NOT NULL,
     path     text COLLATE "C" NOT NULL,
@@ -53,6 +55,8 @@ CREATE TABLE entry (
     base     bigint,
     type     text,
     version_offset bigint NOT NULL DEFAULT 0,
+    mode     integer,
+    mtime_ns bigint,
     PRIMARY KEY (scope, path)
 ) WITH (fillfactor = 70);
 
@@ -73,6 +77,8 @@ CREATE TABLE version (
     reason   text NOT NULL,
     run      text,
     version_offset bigint NOT NULL DEFAULT 0,
+    mode     integer,
+    mtime_ns bigint,
     redacted smallint NOT NULL DEFAULT 0,
     PRIMARY KEY (scope, path, version)
 );

@@ -44,7 +44,8 @@ SELECT * FROM apply_commits(
     $28::text::bigint[], $29::text::boolean[], $30::text::integer[], $31::text::bigint[],
     $32::text::integer[], $33::text::bigint[], $34::text::bigint[], $35::text::integer[],
     $36::text::integer[], $37::text::integer[], $38::text::integer[], $39::text::integer[],
-    $40::text::integer[], $41::text::integer[], $42::text::boolean[], $43::text::bigint[]);
+    $40::text::integer[], $41::text::integer[], $42::text::boolean[], $43::text::bigint[],
+    $44::text::integer[], $45::text::bigint[]);
 
 -- name: revisions
 SELECT coalesce(s.revision, 0)
@@ -54,7 +55,7 @@ SELECT coalesce(s.revision, 0)
 
 -- name: heads_by_path
 SELECT coalesce(s.revision, 0), e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size, e.version_offset, (SELECT value FROM counter WHERE name = 'records')
+       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, (SELECT value FROM counter WHERE name = 'records')
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY
     AS w (tenant, kind, name, path, n)
   LEFT JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
@@ -65,19 +66,19 @@ SELECT coalesce(s.revision, 0), e.version, e.revision, e.at, e.content, e.digest
 
 -- name: heads_by_path_at_revision
 SELECT coalesce(w.revision, s.revision, 0), h.version, h.revision, h.at, h.content, h.digest, h.size,
-       h.type, h.base, b.digest, b.size, h.version_offset,
+       h.type, h.base, b.digest, b.size, h.version_offset, h.mode, h.mtime_ns,
        (SELECT value FROM counter WHERE name = 'records')
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY
     AS w (tenant, kind, name, path, revision, n)
   LEFT JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
   LEFT JOIN LATERAL (
        SELECT e.version, e.revision, e.at, e.content, e.digest, e.size, e.type, e.base,
-              e.version_offset
+              e.version_offset, e.mode, e.mtime_ns
          FROM entry AS e
         WHERE w.revision IS NULL AND e.scope = s.id AND e.path = w.path
        UNION ALL
        (SELECT v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base,
-               v.version_offset
+               v.version_offset, v.mode, v.mtime_ns
           FROM version AS v
          WHERE v.scope = s.id AND v.path = w.path AND v.revision <= w.revision
          ORDER BY v.version DESC LIMIT 1)) AS h ON true
@@ -86,20 +87,21 @@ SELECT coalesce(w.revision, s.revision, 0), h.version, h.revision, h.at, h.conte
 
 -- name: heads_by_prefix
 SELECT w.n, coalesce(w.revision, s.revision, 0), h.path, h.version, h.revision, h.at, h.content,
-       h.digest, h.size, h.type, h.base, b.digest, b.size, h.version_offset,
+       h.digest, h.size, h.type, h.base, b.digest, b.size, h.version_offset, h.mode, h.mtime_ns,
        (SELECT value FROM counter WHERE name = 'records')
   FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY
     AS w (tenant, kind, name, revision, n)
   LEFT JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
   LEFT JOIN LATERAL (
        SELECT e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type, e.base,
-              e.version_offset
+              e.version_offset, e.mode, e.mtime_ns
          FROM entry AS e
         WHERE e.scope = s.id AND e.path >= $5 AND ($6::text IS NULL OR e.path < $6)
-          AND (e.content IS NOT NULL OR w.kind = 'agent') AND (w.revision IS NULL OR e.revision <= w.revision)
+          AND (e.content IS NOT NULL OR e.type = 'inode/directory' OR w.kind = 'agent')
+          AND (w.revision IS NULL OR e.revision <= w.revision)
        UNION ALL
        SELECT e.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base,
-              v.version_offset
+              v.version_offset, v.mode, v.mtime_ns
          FROM entry AS e
         CROSS JOIN LATERAL (
               SELECT * FROM version AS n
@@ -107,12 +109,13 @@ SELECT w.n, coalesce(w.revision, s.revision, 0), h.path, h.version, h.revision, 
                ORDER BY n.version DESC LIMIT 1) AS v
         WHERE e.scope = s.id AND e.path >= $5 AND ($6::text IS NULL OR e.path < $6)
           AND e.revision > w.revision
-          AND (v.content IS NOT NULL OR w.kind = 'agent')) AS h ON true
+          AND (v.content IS NOT NULL OR v.type = 'inode/directory' OR w.kind = 'agent')) AS h ON true
   LEFT JOIN content AS b ON b.id = h.base;
 
 -- name: versions
 SELECT w.n, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest,
-       b.size, v.version_offset, v.author, v.reason, v.run, v.redacted
+       b.size, v.version_offset, v.mode, v.mtime_ns, v.author, v.reason,
+       v.run, v.redacted
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY
     AS w (tenant, kind, name, path, version, n)
   JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
@@ -123,7 +126,8 @@ SELECT w.n, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.
 
 -- name: history
 SELECT v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest, b.size,
-       v.version_offset, v.author, v.reason, v.run, v.redacted
+       v.version_offset, v.mode, v.mtime_ns, v.author, v.reason,
+       v.run, v.redacted
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id AND v.path = $4 AND v.version < $5
   LEFT JOIN content AS b ON b.id = v.base
@@ -132,7 +136,8 @@ SELECT v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base,
 
 -- name: version_log
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest,
-       b.size, v.version_offset, v.author, v.reason, v.run, v.redacted
+       b.size, v.version_offset, v.mode, v.mtime_ns, v.author, v.reason,
+       v.run, v.redacted
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id
   LEFT JOIN content AS b ON b.id = v.base
@@ -625,7 +630,7 @@ SELECT o.tenant, o.agent
 -- name: stored_versions
 SELECT s.tenant, s.kind, s.name, e.version = v.version, v.scope, v.path, v.version, v.revision,
        v.at, v.content, v.digest, v.size, v.type, v.base, b.digest, b.size, v.version_offset,
-       v.author, v.reason, v.run, v.redacted
+       v.mode, v.mtime_ns, v.author, v.reason, v.run, v.redacted
   FROM version AS v
   JOIN scope AS s ON s.id = v.scope
   JOIN entry AS e ON e.scope = v.scope AND e.path = v.path

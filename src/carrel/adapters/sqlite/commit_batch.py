@@ -26,11 +26,12 @@ from carrel.core.store.commit import (
     Write,
     event_drafts,
 )
-from carrel.core.store.entry import Entry, Head
+from carrel.core.store.entry import DIRECTORY_TYPE, Entry, FileAttributes, Head
 from carrel.core.store.event import WORKSPACE_UPDATED
 
 _TOMBSTONE_COLUMNS: Final[Row] = (None, None, None, None, None)
 """content, digest, size, base and type of a tombstone."""
+_NO_ATTRIBUTES: Final = FileAttributes()
 
 
 class CommitBatch:
@@ -66,7 +67,7 @@ class CommitBatch:
             writes = [
                 write
                 for write in requested
-                if write.entry is not None or self._is_live(write.scope, write.path)
+                if not write.is_deletion or self._is_live(write.scope, write.path)
             ]
         if exceeded := self._quota_exceeded(commit.quotas, writes):
             return exceeded
@@ -194,6 +195,11 @@ class CommitBatch:
         return head
 
     def _is_live(self, scope: Scope, path: Path) -> bool:
+        """Whether the path is a file or a directory of its own."""
+        head = self._head(scope, path)
+        return head is not None and head.is_live
+
+    def _is_file(self, scope: Scope, path: Path) -> bool:
         head = self._head(scope, path)
         return head is not None and head.entry is not None
 
@@ -212,12 +218,14 @@ class CommitBatch:
 
     def _find_occupant(self, path_check: PathFree) -> Path | None:
         path, scopes = path_check.path, path_check.scopes
-        if self._is_live(scopes[0], path):
+        if self._is_file(scopes[0], path):
             return None
         for scope in scopes:
             for parent in path.parents:
-                if self._is_live(scope, parent):
+                if self._is_file(scope, parent):
                     return parent
+            if self._is_live(scope, path) and not self._is_file(scope, path):
+                return path
             if occupant := self._first_live_below(scope, path):
                 return occupant
         return None
@@ -277,19 +285,17 @@ class CommitBatch:
         if previous is not None:
             version, before = previous.version + 1, previous.entry
             offset = max(offset, previous.version_offset)
-        entry, columns = (
-            (None, _TOMBSTONE_COLUMNS)
-            if write.entry is None
-            else self._store_entry(write.entry, at)
-        )
+        entry, columns = self._store_state(write, at)
         if entry is None or before is None:
             state.files += _count(entry) - _count(before)
             self._record_below(scope, path)
         state.size += _size(entry) - _size(before)
-        head = Head(path, version, revision, at, entry, offset)
+        head = Head(path, version, revision, at, entry, offset, write.directory)
         key = (scope, path)
         self._heads[key] = self.written_heads[key] = head
-        row = (id, text, version, revision, at, *columns, offset)
+        attributes = (write.directory if entry is None else entry.attributes) or _NO_ATTRIBUTES
+        columns = (*columns, offset, attributes.mode, attributes.mtime_ns)
+        row = (id, text, version, revision, at, *columns)
         self._entries[id, text] = row
         self._versions.append((*row, commit.author, commit.reason, run))
         if version > commit.max_versions:
@@ -299,13 +305,21 @@ class CommitBatch:
         self.add_event(scope.tenant, id, run, sequence, (WORKSPACE_UPDATED, payload, at))
         return head
 
+    def _store_state(self, write: Write, at: TimestampMs) -> tuple[Entry | None, Row]:
+        """Return the stored entry, if the write has one, and its columns."""
+        if write.entry is not None:
+            return self._store_entry(write.entry, at)
+        if write.directory is not None:
+            return None, (*_TOMBSTONE_COLUMNS[:-1], DIRECTORY_TYPE)
+        return None, _TOMBSTONE_COLUMNS
+
     def _store_entry(self, entry: Entry, at: TimestampMs) -> tuple[Entry, Row]:
         """Return the entry with stored blobs, and its columns as in _TOMBSTONE_COLUMNS."""
         content_blob, base = entry.blob, entry.base
         blob, digest = self._store_blob(content_blob, at)
         if base is not None:
             base = blob if base is content_blob else self._store_blob(base, at)[0]
-        stored = Entry(blob, base, entry.type)
+        stored = Entry(blob, base, entry.type, entry.attributes)
         return stored, (
             blob.storage_ref,
             digest,

@@ -27,7 +27,7 @@ MIGRATIONS: Final[Mapping[str, str]] = {
     if file.name.endswith(".sql")
 }
 
-REINDEXING_MIGRATIONS: Final = frozenset({"0002_search_terms.sql"})
+REINDEXING_MIGRATIONS: frozenset[str] = frozenset()
 """Migrations that clear the full-text indexes."""
 RebuildIndexes = Callable[[sqlite3.Connection], object]
 

@@ -10,7 +10,7 @@ from msgspec.json import decode
 
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
 from carrel.core.store.blob import Blob
-from carrel.core.store.entry import MARKDOWN, Entry, Head, Version
+from carrel.core.store.entry import DIRECTORY_TYPE, MARKDOWN, Entry, FileAttributes, Head, Version
 from carrel.core.store.record import Record, RecordType
 
 Row = Sequence[Any]
@@ -36,19 +36,25 @@ def digest_bytes(digest: Digest) -> bytes:
 
 
 def head_from_row(row: Row) -> Head:
-    """From path, version, revision, at, content, digest, size, type, base columns and offset."""
-    path, version, revision, at, content, digest, size, media_type, *base_columns, offset = row
-    base, base_digest, base_size = base_columns
-    entry = None
-    if content is not None:
-        base_blob = None if base is None else blob_from_row(base, base_digest, base_size)
-        entry = Entry(blob_from_row(content, digest, size), base_blob, media_type or MARKDOWN)
+    """From path, version, revision, at, content, digest, size, type and six more columns.
+
+    These are base, base digest, base size, version offset, mode and modification time.
+    """
+    path, version, revision, at, content, digest, size, media_type = row[:8]
+    base, base_digest, base_size, offset, mode, mtime_ns = row[8:]
+    if content is None:
+        directory = FileAttributes(mode, mtime_ns) if media_type == DIRECTORY_TYPE else None
+        return Head(Path(path), version, revision, at, None, offset, directory)
+    base_blob = None if base is None else blob_from_row(base, base_digest, base_size)
+    attributes = None if mode is mtime_ns is None else FileAttributes(mode, mtime_ns)
+    blob = blob_from_row(content, digest, size)
+    entry = Entry(blob, base_blob, media_type or MARKDOWN, attributes)
     return Head(Path(path), version, revision, at, entry, offset)
 
 
 def version_from_row(row: Row) -> Version:
-    author, reason, run, redacted = row[12:16]
-    return Version(head_from_row(row[:12]), author, reason, run, bool(redacted))
+    author, reason, run, redacted = row[14:18]
+    return Version(head_from_row(row[:14]), author, reason, run, bool(redacted))
 
 
 def record_from_row(row: Row) -> Record:

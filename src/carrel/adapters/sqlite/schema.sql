@@ -28,8 +28,10 @@ CREATE TABLE content (
     body       BLOB
 );
 
--- Current head of each path. `content` NULL is a tombstone, which continues the version numbers.
--- A stack of layers shows `version` + `version_offset`.
+-- Current head of each path. `content` NULL is a tombstone, which continues the version numbers, or
+-- a directory that may be empty if its `type` is 'inode/directory'. A stack of layers shows
+-- `version` + `version_offset`. `mode` and `mtime_ns` (nanoseconds) are NULL unless a command set
+-- them.
 CREATE TABLE entry (
     scope    INTEGER NOT NULL REFERENCES scope,
     path     TEXT    NOT NULL,
@@ -42,6 +44,8 @@ CREATE TABLE entry (
     base     INTEGER REFERENCES content,
     type     TEXT,
     version_offset INTEGER NOT NULL DEFAULT 0,
+    mode     INTEGER,
+    mtime_ns INTEGER,
     PRIMARY KEY (scope, path)
 ) WITHOUT ROWID;
 
@@ -62,6 +66,8 @@ CREATE TABLE version (
     reason   TEXT    NOT NULL,
     run      TEXT,
     version_offset INTEGER NOT NULL DEFAULT 0,
+    mode     INTEGER,
+    mtime_ns INTEGER,
     redacted INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (scope, path, version)
 ) WITHOUT ROWID;

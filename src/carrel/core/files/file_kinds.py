@@ -36,6 +36,11 @@ def content_type(type: str) -> str:
     return type.removesuffix(_EXECUTABLE_SUFFIX)
 
 
+def typed_as(kind: str, type: str) -> str:
+    """Media type of a file that becomes executable or ceases to be it."""
+    return content_type(type) + (_EXECUTABLE_SUFFIX if kind == EXECUTABLE else "")
+
+
 def entry_type(kind: str, path: Path, content: bytes, current_type: str | None = None) -> str:
     """Media type of an entry of this kind; a declared type is kept."""
     detector = TextDetector()
@@ -52,7 +57,7 @@ def detected_entry_type(
     declared = None if current_type is None else content_type(current_type)
     if declared is None or declared in _DETECTED_TYPES:
         declared = _text_type(path) if content.is_text else BINARY_TYPE
-    return declared + _EXECUTABLE_SUFFIX if kind == EXECUTABLE else declared
+    return typed_as(kind, declared)
 
 
 class TextDetector:

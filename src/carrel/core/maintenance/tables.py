@@ -22,6 +22,8 @@ _ENTRY_COLUMNS: Final[Mapping[str, Any]] = {
     "type": str | None,
 }
 
+_ATTRIBUTE_COLUMNS: Final[Mapping[str, Any]] = {"mode": int | None, "mtime_ns": int | None}
+
 COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
     "counter": {"name": str, "value": int},
     "scope": {
@@ -29,10 +31,11 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
         **{"revision": int, "files": int, "size": int},
     },
     "content": {"id": int, "digest": bytes, "size": int, "created_at": int, "body": bytes | None},
-    "entry": {**_ENTRY_COLUMNS, "version_offset": int},
+    "entry": {**_ENTRY_COLUMNS, "version_offset": int, **_ATTRIBUTE_COLUMNS},
     "version": {
         **_ENTRY_COLUMNS,
         **{"author": str, "reason": str, "run": str | None, "version_offset": int},
+        **_ATTRIBUTE_COLUMNS,
         "redacted": int,
     },
     "run": {
@@ -89,8 +92,8 @@ OPTIONAL_TABLES: Final = frozenset({"session", "session_entry", "recall"})
 """Tables added in later versions; older backups lack them."""
 
 ADDED_COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "entry": {"version_offset": 0},
-    "version": {"version_offset": 0, "redacted": 0},
+    "entry": {"version_offset": 0, "mode": None, "mtime_ns": None},
+    "version": {"version_offset": 0, "mode": None, "mtime_ns": None, "redacted": 0},
     "audit": {"key_id": "", "key_name": ""},
 }
 """Last columns of a table that were added later, with their values in older backups."""

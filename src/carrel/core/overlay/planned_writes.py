@@ -10,7 +10,7 @@ from carrel.core.overlay.compose import File, Layers, resolve, upstream_blob
 from carrel.core.overlay.write_condition import UNCONDITIONAL, WriteCondition
 from carrel.core.store.blob import Blob
 from carrel.core.store.commit import Expect, PathFree, PathOccupied, Write
-from carrel.core.store.entry import MARKDOWN, Entry
+from carrel.core.store.entry import MARKDOWN, Entry, FileAttributes
 
 
 class PlannedWrite(Struct, frozen=True, gc=False):
@@ -27,6 +27,8 @@ def path_occupied_error(occupied: PathOccupied) -> Conflict:
     path, occupant = occupied.check.path, occupied.occupant
     if occupant in path.parents:
         return Conflict(f"{path} cannot be a file: {occupant} is a file", path=occupant.text)
+    if occupant == path:
+        return Conflict(f"{path} cannot be a file: it is a directory", path=occupant.text)
     return Conflict(
         f"{path} cannot be a file: it is a directory that contains {occupant}", path=occupant.text
     )
@@ -43,10 +45,17 @@ def plan_put(
     current = resolve(path, layers)
     condition.check(path, current)
     current_type = current.entry.type if current else MARKDOWN
-    entry = Entry(blob, upstream_blob(path, layers[1:]), type or current_type)
+    attributes = _kept_attributes(layers[0].entry(path))
+    entry = Entry(blob, upstream_blob(path, layers[1:]), type or current_type, attributes)
     path_checks = _path_checks(path, tuple(tree.scope for tree in layers))
     write = Write(layers[0].scope, path, entry, version_offset(layers, path, current))
     return PlannedWrite(_expectations(layers, path, condition), write, path_checks)
+
+
+def _kept_attributes(current: Entry | None) -> FileAttributes | None:
+    """Attributes of a file that gets a new content: its mode, and a new time."""
+    attributes = current.attributes if current else None
+    return FileAttributes(attributes.mode) if attributes and attributes.mode is not None else None
 
 
 def version_offset(layers: Layers, path: Path, replaced: File | None) -> int:
@@ -66,8 +75,11 @@ def plan_put_without_read(
 ) -> PlannedWrite | None:
     """Plan a single-layer put without reading: the commit checks the condition.
 
-    None if the condition cannot be expressed as an expected version.
+    None if the condition cannot be expressed as an expected version, and in a shared workspace,
+    where a file keeps its mode.
     """
+    if scope.is_shared_workspace:
+        return None
     expect = condition.as_single_layer_expect(scope, path)
     if expect is None:
         return None

@@ -8,16 +8,18 @@ are kept. The plan is decided again after every conflict.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from carrel.core.errors import ValidationError
+from carrel.core.files.file_kinds import LINK_TYPE, file_kind, typed_as
 from carrel.core.identifiers import MAX_SEGMENT_BYTES, Path
 from carrel.core.store.commit import Expect, PathFree, Quota, QuotaExceeded, Write, expect_unchanged
-from carrel.core.store.entry import Entry, Head
+from carrel.core.store.entry import Entry, FileAttributes, Head
 from carrel.core.store.tree import Tree
 
 MAX_CHANGED_FILES: Final = 5000
@@ -32,6 +34,11 @@ class CommandChanges(Struct, frozen=True):
     """Version of each path that the command started with."""
     changed: Mapping[Path, Entry]
     deleted: frozenset[Path]
+    """Files and directories."""
+    directories: Mapping[Path, FileAttributes] = {}
+    """Directories that are new, or have another mode or time."""
+    touched: frozenset[Path] = frozenset()
+    """Changed paths whose content is the one that the command started with."""
 
 
 class ConflictOutcome(StrEnum):
@@ -77,13 +84,12 @@ def plan_merge(changes: CommandChanges, tree: Tree, label: str) -> MergePlan:
     merged = _MergedTree(tree, removed)
     conflicts = list(skipped)
     puts: dict[Path, Entry] = {}
-    for path in sorted(changes.changed):
-        entry = changes.changed[path]
+    for path, entry in sorted(_merged_entries(changes, tree).items()):
         blocker = merged.blocking_path(path)
         head = tree.heads.get(blocker or path)
         if blocker is not None:
             target = _conflict_path(path, blocker, label, len(conflicts))
-            other_head = head or merged.file_below(blocker)
+            other_head = head or merged.head_below(blocker)
             conflicts.append(
                 PathConflict(
                     path, ConflictOutcome.STORED_ASIDE, other_head.path, other_head.version, target
@@ -91,24 +97,82 @@ def plan_merge(changes: CommandChanges, tree: Tree, label: str) -> MergePlan:
             )
         else:
             target = path
-            if _has_same_content(head, entry):
-                continue
-            if changes.base.get(path, 0) != tree.version(path):
+            is_concurrent = changes.base.get(path, 0) != tree.version(path)
+            if is_concurrent and path not in changes.touched:
+                if _has_same_content(head, entry):
+                    continue
                 conflicts.append(PathConflict(path, ConflictOutcome.COMMAND_WINS, path))
-        if not _has_same_content(tree.heads.get(target), entry):
+        if tree.entry(target) != entry:
             puts[target] = entry
-    return _build_plan(tree, removed, puts, conflicts)
+    directories = _plan_directories(changes, tree, merged, puts)
+    return _build_plan(tree, removed, puts, directories, conflicts)
+
+
+def _merged_entries(changes: CommandChanges, tree: Tree) -> dict[Path, Entry]:
+    """Changed files, where a file that was only touched keeps a concurrent content.
+
+    The command has not seen the concurrent changes, so its files are not newer than these: a build
+    that used the earlier content is out of date.
+    """
+    concurrent = [
+        head.at
+        for path, head in tree.heads.items()
+        if changes.base.get(path) != head.version and path not in changes.changed
+    ]
+    newest_ns = min(concurrent) * 1_000_000 - 1 if concurrent else None
+    entries = {}
+    for path, entry in changes.changed.items():
+        current = tree.entry(path)
+        if path not in changes.touched or changes.base.get(path, 0) == tree.version(path):
+            entries[path] = _limit_time(entry, newest_ns)
+        elif current is not None and LINK_TYPE not in {current.type, entry.type}:
+            entries[path] = _with_mode(current, entry)
+    return entries
+
+
+def _limit_time(entry: Entry, newest_ns: int | None) -> Entry:
+    attributes = entry.attributes
+    if newest_ns is None or attributes is None or attributes.mtime_ns is None:
+        return entry
+    time = min(attributes.mtime_ns, newest_ns)
+    return replace(entry, attributes=FileAttributes(attributes.mode, time))
+
+
+def _with_mode(current: Entry, touched: Entry) -> Entry:
+    """The current file with the mode that the command gave it."""
+    mode = touched.attributes.mode if touched.attributes else None
+    time = current.attributes.mtime_ns if current.attributes else None
+    attributes = None if mode is time is None else FileAttributes(mode, time)
+    type = typed_as(file_kind(touched.type), current.type)
+    return replace(current, type=type, attributes=attributes)
+
+
+def _plan_directories(
+    changes: CommandChanges, tree: Tree, merged: _MergedTree, puts: Collection[Path]
+) -> dict[Path, FileAttributes]:
+    """Directories to write; a concurrent change of one, or a file in its place, comes first."""
+    planned = {}
+    for path, attributes in changes.directories.items():
+        head = tree.directories.get(path)
+        if head is not None and changes.base.get(path) != head.version:
+            continue
+        is_free = path not in puts and not merged.is_below_file(path)
+        if is_free and (head is None or head.directory != attributes):
+            planned[path] = attributes
+    return planned
 
 
 def _plan_deletions(
     changes: CommandChanges, tree: Tree
 ) -> tuple[frozenset[Path], Sequence[PathConflict]]:
-    """Paths to delete, and conflicts of those that were changed concurrently."""
-    live = [path for path in sorted(changes.deleted) if path in tree.heads]
-    skipped = [path for path in live if tree.version(path) != changes.base.get(path)]
+    """Paths to delete, and conflicts of files that were changed concurrently."""
+    heads = {**tree.heads, **tree.directories}
+    live = [path for path in sorted(changes.deleted) if path in heads]
+    skipped = [path for path in live if heads[path].version != changes.base.get(path)]
     conflicts = [
         PathConflict(path, ConflictOutcome.DELETION_SKIPPED, path, tree.version(path))
         for path in skipped
+        if path in tree.heads
     ]
     return frozenset(live) - frozenset(skipped), conflicts
 
@@ -118,46 +182,73 @@ class _MergedTree:
 
     def __init__(self, tree: Tree, removed: frozenset[Path]) -> None:
         self._heads = {path: head for path, head in tree.heads.items() if path not in removed}
-        self._files_below: dict[Path, Head] = {}
-        for path in sorted(self._heads, reverse=True):
-            self._files_below.update(dict.fromkeys(path.parents, self._heads[path]))
+        self._directories = {
+            path: head for path, head in tree.directories.items() if path not in removed
+        }
+        self._heads_below: dict[Path, Head] = dict(self._directories)
+        every_head = {**self._directories, **self._heads}
+        for path in sorted(every_head, reverse=True):
+            self._heads_below.update(dict.fromkeys(path.parents, every_head[path]))
 
     def blocking_path(self, path: Path) -> Path | None:
         """Path that is a file on one side and a directory on the other."""
-        if path in self._files_below:
+        if path in self._heads_below:
             return path
         return next((parent for parent in path.parents if parent in self._heads), None)
 
-    def file_below(self, directory: Path) -> Head:
-        return self._files_below[directory]
+    def is_below_file(self, path: Path) -> bool:
+        """Whether the path or a parent of it is a file."""
+        return any(parent in self._heads for parent in (path, *path.parents))
+
+    def head_below(self, directory: Path) -> Head:
+        """Something in a directory, or else the directory."""
+        return self._heads_below[directory]
 
 
 def _build_plan(
     tree: Tree,
     removed: frozenset[Path],
     puts: Mapping[Path, Entry],
+    directories: Mapping[Path, FileAttributes],
     conflicts: Sequence[PathConflict],
 ) -> MergePlan:
-    emptied = {parent for path in removed for parent in path.parents}
+    emptied = removed.union(parent for path in removed for parent in path.parents)
     deferred = {
         path for path in puts if path in emptied or not removed.isdisjoint(path.parents)
     } - tree.heads.keys()
     scope = tree.scope
-    immediate = [Write(scope, path, None) for path in sorted(removed)]
+    immediate = [Write(scope, path, None) for path in sorted(removed - directories.keys())]
+    immediate += [
+        Write(scope, path, None, directory=attributes) for path, attributes in directories.items()
+    ]
     immediate += [Write(scope, path, entry) for path, entry in puts.items() if path not in deferred]
     new_paths = [path for path in puts if path not in tree.heads]
     path_checks = {path: PathFree(path, (scope,)) for path in new_paths}
     return MergePlan(
         tuple(immediate),
         tuple(Write(scope, path, puts[path]) for path in puts if path in deferred),
-        tuple(
-            expect_unchanged(tree, path)
-            for path in (*sorted(removed), *puts)
-            if path not in deferred
+        (
+            *(
+                expect_unchanged(tree, path)
+                for path in (*sorted(removed), *puts, *sorted(directories.keys() - removed))
+                if path not in deferred or path in removed
+            ),
+            *_expect_no_files(tree, directories, removed),
         ),
         tuple(path_checks[path] for path in new_paths if path not in deferred),
         tuple(path_checks[path] for path in new_paths if path in deferred),
         tuple(conflicts),
+    )
+
+
+def _expect_no_files(
+    tree: Tree, directories: Collection[Path], removed: Collection[Path]
+) -> Iterator[Expect]:
+    """Expect that no directory is created below a file."""
+    parents = {parent for path in directories for parent in path.parents}
+    return (
+        Expect(tree.scope, parent, live=False)
+        for parent in sorted(parents.difference(removed, directories))
     )
 
 

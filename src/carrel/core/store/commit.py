@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from carrel.core.identifiers import Path, Scope, TimestampMs
-from carrel.core.store.entry import Entry, Head
+from carrel.core.store.entry import Entry, FileAttributes, Head
 from carrel.core.store.event import RECORD_CHANGED, EventDraft
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import (
@@ -26,7 +26,7 @@ from carrel.core.store.tree import Tree
 
 
 class Expect(Struct, frozen=True, gc=False):
-    """Expectation about one path: its version (0: never existed) or liveness."""
+    """Expectation about one path: its version (0: never existed) or whether it is a file."""
 
     scope: Scope
     path: Path
@@ -41,7 +41,7 @@ class Expect(Struct, frozen=True, gc=False):
 
 def expect_unchanged(tree: Tree, path: Path) -> Expect:
     """Expectation that a path is as `tree` shows it. Listings contain no tombstones."""
-    head = tree.heads.get(path)
+    head = tree.heads.get(path) or tree.directories.get(path)
     return Expect(tree.scope, path, head.version) if head else Expect(tree.scope, path, live=False)
 
 
@@ -52,6 +52,12 @@ class Write(Struct, frozen=True, gc=False):
     """None writes a tombstone: the path is deleted here, or inherited again."""
     version_offset: int = 0
     """Least offset of the new version on a stack: see Head. It never decreases."""
+    directory: FileAttributes | None = None
+    """Without an entry: makes the path a directory, which may be empty."""
+
+    @property
+    def is_deletion(self) -> bool:
+        return self.entry is None and self.directory is None
 
 
 class Quota(Struct, frozen=True, gc=False):
@@ -65,13 +71,16 @@ class Quota(Struct, frozen=True, gc=False):
 
 
 class PathFree(Struct, frozen=True, gc=False):
-    """Expectation that `path` is free: no parent is a file and nothing lies below it."""
+    """Expectation that `path` is free for a file.
+
+    No parent is a file, nothing lies below it, and it is no directory.
+    """
 
     path: Path
     scopes: tuple[Scope, ...]
     """Scopes that are checked together.
 
-    Always satisfied if the path is live in the first.
+    Always satisfied if the path is a file in the first.
     """
 
 
@@ -135,7 +144,7 @@ def event_drafts(commit: Commit) -> tuple[EventDraft, ...]:
 
 def only_deletes(commit: Commit) -> bool:
     """Whether a commit deletes files and records and writes none."""
-    return all(write.entry is None for write in commit.writes) and all(
+    return all(write.is_deletion for write in commit.writes) and all(
         change.body is None for change in commit.changes
     )
 
@@ -160,7 +169,7 @@ class PathOccupied(Struct, frozen=True, gc=False):
 
     check: PathFree
     occupant: Path
-    """Existing file that is a parent of the path or lies below it."""
+    """Existing file above or below the path, or a directory below or at it."""
 
 
 class QuotaExceeded(Struct, frozen=True, gc=False):

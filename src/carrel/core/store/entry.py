@@ -8,6 +8,17 @@ from carrel.core.identifiers import Path, TimestampMs
 from carrel.core.store.blob import Blob
 
 MARKDOWN = "text/markdown"
+DIRECTORY_TYPE = "inode/directory"
+"""Type of a version that is a directory; it has no content."""
+
+
+class FileAttributes(Struct, frozen=True, gc=False):
+    """What a disk keeps of a file or directory beside its content."""
+
+    mode: int | None = None
+    """Permission bits; None: those that are usual for its kind."""
+    mtime_ns: int | None = None
+    """Modification time in nanoseconds since 1970; None: the time of its version."""
 
 
 class Entry(Struct, frozen=True, gc=False):
@@ -21,10 +32,15 @@ class Entry(Struct, frozen=True, gc=False):
     blob: Blob
     base: Blob | None = None
     type: str = MARKDOWN
+    attributes: FileAttributes | None = None
+    """Mode and time given by a command; None for a file that no command wrote."""
 
 
 class Head(Struct, frozen=True, gc=False):
-    """Latest version of a path in a scope; `entry` None is a tombstone."""
+    """Latest version of a path in a scope.
+
+    `entry` None is a tombstone, or a directory if `directory` is set: no file is there.
+    """
 
     path: Path
     version: int
@@ -35,11 +51,18 @@ class Head(Struct, frozen=True, gc=False):
     entry: Entry | None
     version_offset: int = 0
     """Versions of lower layers that a stack counts before this one; 0 in a stack of one layer."""
+    directory: FileAttributes | None = None
+    """Attributes of a directory that exists by itself, even if it is empty."""
 
     @property
     def stack_version(self) -> int:
         """Version as a stack shows it."""
         return self.version + self.version_offset
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the path is a file or a directory of its own."""
+        return self.entry is not None or self.directory is not None
 
 
 class Version(Struct, frozen=True, gc=False):

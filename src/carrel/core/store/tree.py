@@ -18,6 +18,8 @@ class Tree(Struct, frozen=True, gc=False):
     """Requested heads: live entries, and tombstones only of paths requested by name."""
     tombstones: Mapping[Path, int] = {}
     """In a listing of an agent's tree: stack versions of deleted paths."""
+    directories: Mapping[Path, Head] = {}
+    """In a listing: directories of their own. Others exist while a file is in them."""
 
     def entry(self, path: Path) -> Entry | None:
         head = self.heads.get(path)
@@ -42,9 +44,13 @@ def build_tree(
         return Tree(scope, revision, {head.path: head for head in heads})
     live: dict[Path, Head] = {}
     tombstones: dict[Path, int] = {}
+    directories: dict[Path, Head] = {}
     for head in heads:
         if head.entry is not None:
             live[head.path] = head
-        elif scope.kind is ScopeKind.AGENT:
+            continue
+        if head.directory is not None:
+            directories[head.path] = head
+        if scope.kind is ScopeKind.AGENT:
             tombstones[head.path] = head.stack_version
-    return Tree(scope, revision, live, tombstones)
+    return Tree(scope, revision, live, tombstones, directories)

@@ -154,6 +154,7 @@ def _command_spec(
         idle_seconds=lifecycle.get("idleTimeoutSeconds", DEFAULT_IDLE_SECONDS),
         options=config.get("options", {}),
         lifetime_seconds=lifecycle.get("maxLifetimeSeconds"),
+        directories=inputs.directories if inputs else {},
         write_back=jobs.write_back_callback(workspace_call.files, id, command)
         if instance_key
         else None,

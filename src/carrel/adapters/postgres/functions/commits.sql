@@ -28,7 +28,7 @@ CREATE FUNCTION apply_commits(
     q_scope integer[], q_files bigint[], q_size bigint[],
     check_path integer[], check_parent integer[], check_scope integer[],
     w_commit integer[], w_path integer[], w_blob integer[], w_base integer[], w_last boolean[],
-    w_offset bigint[],
+    w_offset bigint[], w_mode integer[], w_mtime_ns bigint[],
     -- Per commit: 'applied', or the failed check: 'expectation', 'collection' (revision), 'change'
     -- (of a record), 'path' or 'quota'; its row; and the current state: a write of this batch, or
     -- JSON.
@@ -47,6 +47,7 @@ DECLARE
     p_revision bigint[];
     p_at bigint[];
     p_content bigint[];
+    p_directory boolean[];
     p_size bigint[];
     p_write integer[] = array_fill(0, ARRAY[cardinality(p_path)]);
     col_revision bigint[];
@@ -82,10 +83,11 @@ BEGIN
               LEFT JOIN scope AS f ON f.tenant = a.tenant AND f.kind = a.kind AND f.name = a.name
              ORDER BY a.n) AS r;
     SELECT array_agg(r.version), array_agg(r.version_offset), array_agg(r.revision),
-           array_agg(r.at), array_agg(r.content), array_agg(r.size)
-      INTO p_version, p_offset, p_revision, p_at, p_content, p_size
+           array_agg(r.at), array_agg(r.content), array_agg(r.directory), array_agg(r.size)
+      INTO p_version, p_offset, p_revision, p_at, p_content, p_directory, p_size
       FROM (SELECT coalesce(f.version, 0) AS version,
                    coalesce(f.version_offset, 0) AS version_offset, f.revision, f.at, f.content,
+                   coalesce(f.content IS NULL AND f.type = 'inode/directory', false) AS directory,
                    f.size
               FROM unnest(p_scope, p_path) WITH ORDINALITY AS a (scope, path, n)
               LEFT JOIN entry AS f ON f.scope = s_id[a.scope] AND f.path = a.path
@@ -137,19 +139,30 @@ BEGIN
                 s = check_scope[j];
                 SELECT min(x.path) INTO occupant
                   FROM (SELECT n.path
-                          FROM unnest(p_scope, p_path, p_content) AS n (scope, path, content)
-                         WHERE n.scope = s AND n.content IS NOT NULL
-                           AND starts_with(n.path, p_path[check_path[j]] || '/')
+                          FROM unnest(p_scope, p_path, p_content, p_directory)
+                            AS n (scope, path, content, directory)
+                         WHERE n.scope = s AND (n.content IS NOT NULL OR n.directory)
+                           AND (starts_with(n.path, p_path[check_path[j]] || '/')
+                                OR n.directory AND n.path = p_path[check_path[j]])
                         UNION ALL
                         (SELECT f.path FROM entry AS f
-                          WHERE f.scope = s_id[s] AND f.content IS NOT NULL
+                          WHERE f.scope = s_id[s]
                             AND f.path > p_path[check_path[j]] || '/'
                             AND f.path < p_path[check_path[j]] || '0'
+                            AND (f.content IS NOT NULL OR f.type = 'inode/directory')
                             AND NOT EXISTS (
                                 SELECT FROM unnest(p_scope, p_path, p_write)
                                     AS n (scope, path, write)
                                  WHERE n.scope = s AND n.path = f.path AND n.write > 0)
-                          ORDER BY f.path LIMIT 1)) AS x (path);
+                          ORDER BY f.path LIMIT 1)
+                        UNION ALL
+                        SELECT f.path FROM entry AS f
+                         WHERE f.scope = s_id[s] AND f.path = p_path[check_path[j]]
+                           AND f.content IS NULL AND f.type = 'inode/directory'
+                           AND NOT EXISTS (
+                               SELECT FROM unnest(p_scope, p_path, p_write)
+                                   AS n (scope, path, write)
+                                WHERE n.scope = s AND n.path = f.path AND n.write > 0)) AS x (path);
             END IF;
             IF occupant IS NOT NULL THEN
                 check_row = j;
@@ -206,7 +219,8 @@ BEGIN
             k = w_path[j];
             s = p_scope[k];
             b = w_blob[j];
-            IF b IS NULL AND p_content[k] IS NULL THEN -- deletion of an absent path
+            IF w_type[j] IS NULL AND p_content[k] IS NULL AND NOT p_directory[k] THEN
+                -- deletion of an absent path
                 r_version[j] = p_version[k];
                 r_offset[j] = p_offset[k];
                 r_revision[j] = coalesce(p_revision[k],
@@ -239,6 +253,7 @@ BEGIN
             p_revision[k] = s_revision[s];
             p_at[k] = c_at[i];
             p_content[k] = b_id[b];
+            p_directory[k] = b IS NULL AND w_type[j] IS NOT NULL;
             p_size[k] = b_size[b];
             p_write[k] = j;
             r_changed[j] = true;
@@ -291,19 +306,21 @@ BEGIN
         AS n (id, digest, size, created_at, body)
      WHERE n.created_at IS NOT NULL;
     INSERT INTO version (scope, path, version, revision, at, content, digest, size, base, type,
-                         author, reason, run, version_offset)
+                         author, reason, run, version_offset, mode, mtime_ns)
     SELECT s_id[p_scope[n.path]], p_path[n.path], n.version, n.revision, n.at, b_id[n.blob],
            b_digest[n.blob], b_size[n.blob], b_id[n.base], n.type,
-           c_author[n.commit], c_reason[n.commit], c_run[n.commit], n.version_offset
-      FROM unnest(w_path, w_commit, w_blob, w_base, w_type, r_changed, r_version, r_offset,
-                  r_revision, r_at)
-        AS n (path, commit, blob, base, type, changed, version, version_offset, revision, at)
+           c_author[n.commit], c_reason[n.commit], c_run[n.commit], n.version_offset,
+           n.mode, n.mtime_ns
+      FROM unnest(w_path, w_commit, w_blob, w_base, w_type, w_mode, w_mtime_ns, r_changed,
+                  r_version, r_offset, r_revision, r_at)
+        AS n (path, commit, blob, base, type, mode, mtime_ns, changed, version, version_offset,
+              revision, at)
      WHERE n.changed;
     INSERT INTO entry (scope, path, version, revision, at, content, digest, size, base, type,
-                       version_offset)
+                       version_offset, mode, mtime_ns)
     SELECT s_id[n.scope], n.path, n.version, n.revision, n.at, n.content,
            b_digest[w_blob[n.write]], n.size, b_id[w_base[n.write]], w_type[n.write],
-           n.version_offset
+           n.version_offset, w_mode[n.write], w_mtime_ns[n.write]
       FROM unnest(p_scope, p_path, p_write, p_version, p_offset, p_revision, p_at, p_content,
                   p_size)
         AS n (scope, path, write, version, version_offset, revision, at, content, size)
@@ -311,7 +328,8 @@ BEGIN
     ON CONFLICT (scope, path) DO UPDATE
        SET version = excluded.version, revision = excluded.revision, at = excluded.at,
            content = excluded.content, digest = excluded.digest, size = excluded.size,
-           base = excluded.base, type = excluded.type, version_offset = excluded.version_offset;
+           base = excluded.base, type = excluded.type, version_offset = excluded.version_offset,
+           mode = excluded.mode, mtime_ns = excluded.mtime_ns;
     IF cardinality(event_draft) = 0 THEN
         INSERT INTO event (tenant, scope, run, sequence, type, payload, at)
         SELECT s_tenant[p_scope[n.path]], s_id[p_scope[n.path]], c_run[n.commit], n.sequence,
@@ -379,7 +397,7 @@ CREATE FUNCTION head_to_json(scope_id bigint, entry_path text) RETURNS jsonb
 LANGUAGE sql STABLE AS $$
     SELECT jsonb_build_array(e.version, e.revision, e.at, e.content, encode(e.digest, 'hex'),
                              e.size, e.type, e.base, encode(b.digest, 'hex'), b.size,
-                             e.version_offset)
+                             e.version_offset, e.mode, e.mtime_ns)
       FROM entry AS e LEFT JOIN content AS b ON b.id = e.base
      WHERE e.scope = scope_id AND e.path = entry_path
 $$;

@@ -37,6 +37,9 @@ CREATE TABLE entry (
     size     bigint,
     base     bigint,
     type     text,
+    version_offset bigint NOT NULL DEFAULT 0,
+    mode     integer,
+    mtime_ns bigint,
     PRIMARY KEY (scope, path)
 ) WITH (fillfactor = 70);
 
@@ -54,6 +57,10 @@ CREATE TABLE version (
     author   text NOT NULL,
     reason   text NOT NULL,
     run      text,
+    version_offset bigint NOT NULL DEFAULT 0,
+    mode     integer,
+    mtime_ns bigint,
+    redacted smallint NOT NULL DEFAULT 0,
     PRIMARY KEY (scope, path, version)
 );
 CREATE INDEX version_by_content ON version (content) WHERE content IS NOT NULL;
@@ -144,7 +151,9 @@ CREATE TABLE audit (
     at       bigint NOT NULL,
     author   text NOT NULL,
     reason   text NOT NULL,
-    subjects text NOT NULL
+    subjects text NOT NULL,
+    key_id   text NOT NULL DEFAULT '',
+    key_name text NOT NULL DEFAULT ''
 );
 CREATE INDEX audit_by_tenant ON audit (tenant, id);
 
@@ -240,7 +249,7 @@ CREATE TABLE search_term (
     id        text COLLATE "C" NOT NULL,
     PRIMARY KEY (tenant, type, index_key, term, id)
 );
-CREATE INDEX search_term_by_record ON search_term (tenant, type, id);
+CREATE INDEX search_term_by_record ON search_term (id, tenant, type);
 
 CREATE TABLE recall (
     tenant text COLLATE "C" NOT NULL,
@@ -270,12 +279,9 @@ CREATE FUNCTION apply_commits(
     q_scope integer[], q_files bigint[], q_size bigint[],
     check_path integer[], check_parent integer[], check_scope integer[],
     w_commit integer[], w_path integer[], w_blob integer[], w_base integer[], w_last boolean[],
-    -- Per commit: 'applied', or the failed check: 'expectation', 'collection' (revision), 'change'
-    -- (of a record), 'path' or 'quota'; its row; and the current state: a write of this batch, or
-    -- JSON.
+    w_offset bigint[], w_mode integer[], w_mtime_ns bigint[],
     OUT o_code text[], OUT o_row integer[], OUT o_write integer[], OUT o_state jsonb[],
-    -- Per write: the new head. Per content: its id.
-    OUT r_version bigint[], OUT r_revision bigint[], OUT r_at bigint[], OUT r_content bigint[]
+    OUT r_version bigint[], OUT r_offset bigint[], OUT r_revision bigint[], OUT r_at bigint[], OUT r_content bigint[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
     s_id bigint[];
@@ -284,9 +290,11 @@ DECLARE
     s_bytes bigint[];
     s_changed integer[] = array_fill(0, ARRAY[cardinality(s_tenant)]);
     p_version bigint[];
+    p_offset bigint[];
     p_revision bigint[];
     p_at bigint[];
     p_content bigint[];
+    p_directory boolean[];
     p_size bigint[];
     p_write integer[] = array_fill(0, ARRAY[cardinality(p_path)]);
     col_revision bigint[];
@@ -321,10 +329,13 @@ BEGIN
               FROM unnest(s_tenant, s_kind, s_name) WITH ORDINALITY AS a (tenant, kind, name, n)
               LEFT JOIN scope AS f ON f.tenant = a.tenant AND f.kind = a.kind AND f.name = a.name
              ORDER BY a.n) AS r;
-    SELECT array_agg(r.version), array_agg(r.revision), array_agg(r.at), array_agg(r.content),
-           array_agg(r.size)
-      INTO p_version, p_revision, p_at, p_content, p_size
-      FROM (SELECT coalesce(f.version, 0) AS version, f.revision, f.at, f.content, f.size
+    SELECT array_agg(r.version), array_agg(r.version_offset), array_agg(r.revision),
+           array_agg(r.at), array_agg(r.content), array_agg(r.directory), array_agg(r.size)
+      INTO p_version, p_offset, p_revision, p_at, p_content, p_directory, p_size
+      FROM (SELECT coalesce(f.version, 0) AS version,
+                   coalesce(f.version_offset, 0) AS version_offset, f.revision, f.at, f.content,
+                   coalesce(f.content IS NULL AND f.type = 'inode/directory', false) AS directory,
+                   f.size
               FROM unnest(p_scope, p_path) WITH ORDINALITY AS a (scope, path, n)
               LEFT JOIN entry AS f ON f.scope = s_id[a.scope] AND f.path = a.path
              ORDER BY a.n) AS r;
@@ -338,6 +349,7 @@ BEGIN
     o_write = o_row;
     o_state = array_fill(NULL::jsonb, ARRAY[cardinality(c_author)]);
     r_version = array_fill(NULL::bigint, ARRAY[cardinality(w_path)]);
+    r_offset = r_version;
     r_revision = r_version;
     r_at = r_version;
 
@@ -374,19 +386,30 @@ BEGIN
                 s = check_scope[j];
                 SELECT min(x.path) INTO occupant
                   FROM (SELECT n.path
-                          FROM unnest(p_scope, p_path, p_content) AS n (scope, path, content)
-                         WHERE n.scope = s AND n.content IS NOT NULL
-                           AND starts_with(n.path, p_path[check_path[j]] || '/')
+                          FROM unnest(p_scope, p_path, p_content, p_directory)
+                            AS n (scope, path, content, directory)
+                         WHERE n.scope = s AND (n.content IS NOT NULL OR n.directory)
+                           AND (starts_with(n.path, p_path[check_path[j]] || '/')
+                                OR n.directory AND n.path = p_path[check_path[j]])
                         UNION ALL
                         (SELECT f.path FROM entry AS f
-                          WHERE f.scope = s_id[s] AND f.content IS NOT NULL
+                          WHERE f.scope = s_id[s]
                             AND f.path > p_path[check_path[j]] || '/'
                             AND f.path < p_path[check_path[j]] || '0'
+                            AND (f.content IS NOT NULL OR f.type = 'inode/directory')
                             AND NOT EXISTS (
                                 SELECT FROM unnest(p_scope, p_path, p_write)
                                     AS n (scope, path, write)
                                  WHERE n.scope = s AND n.path = f.path AND n.write > 0)
-                          ORDER BY f.path LIMIT 1)) AS x (path);
+                          ORDER BY f.path LIMIT 1)
+                        UNION ALL
+                        SELECT f.path FROM entry AS f
+                         WHERE f.scope = s_id[s] AND f.path = p_path[check_path[j]]
+                           AND f.content IS NULL AND f.type = 'inode/directory'
+                           AND NOT EXISTS (
+                               SELECT FROM unnest(p_scope, p_path, p_write)
+                                   AS n (scope, path, write)
+                                WHERE n.scope = s AND n.path = f.path AND n.write > 0)) AS x (path);
             END IF;
             IF occupant IS NOT NULL THEN
                 check_row = j;
@@ -443,8 +466,10 @@ BEGIN
             k = w_path[j];
             s = p_scope[k];
             b = w_blob[j];
-            IF b IS NULL AND p_content[k] IS NULL THEN -- deletion of an absent path
+            IF w_type[j] IS NULL AND p_content[k] IS NULL AND NOT p_directory[k] THEN
+                -- deletion of an absent path
                 r_version[j] = p_version[k];
+                r_offset[j] = p_offset[k];
                 r_revision[j] = coalesce(p_revision[k],
                                          s_revision[s] - (s_changed[s] = i)::integer);
                 r_at[j] = coalesce(p_at[k], c_at[i]);
@@ -471,13 +496,16 @@ BEGIN
                          - (p_content[k] IS NOT NULL)::integer;
             s_bytes[s] = s_bytes[s] + coalesce(b_size[b], 0) - coalesce(p_size[k], 0);
             p_version[k] = p_version[k] + 1;
+            p_offset[k] = greatest(p_offset[k], w_offset[j]);
             p_revision[k] = s_revision[s];
             p_at[k] = c_at[i];
             p_content[k] = b_id[b];
+            p_directory[k] = b IS NULL AND w_type[j] IS NOT NULL;
             p_size[k] = b_size[b];
             p_write[k] = j;
             r_changed[j] = true;
             r_version[j] = p_version[k];
+            r_offset[j] = p_offset[k];
             r_revision[j] = p_revision[k];
             r_at[j] = c_at[i];
             any_changed = true;
@@ -525,30 +553,37 @@ BEGIN
         AS n (id, digest, size, created_at, body)
      WHERE n.created_at IS NOT NULL;
     INSERT INTO version (scope, path, version, revision, at, content, digest, size, base, type,
-                         author, reason, run)
+                         author, reason, run, version_offset, mode, mtime_ns)
     SELECT s_id[p_scope[n.path]], p_path[n.path], n.version, n.revision, n.at, b_id[n.blob],
            b_digest[n.blob], b_size[n.blob], b_id[n.base], n.type,
-           c_author[n.commit], c_reason[n.commit], c_run[n.commit]
-      FROM unnest(w_path, w_commit, w_blob, w_base, w_type, r_changed, r_version, r_revision, r_at)
-        AS n (path, commit, blob, base, type, changed, version, revision, at)
+           c_author[n.commit], c_reason[n.commit], c_run[n.commit], n.version_offset,
+           n.mode, n.mtime_ns
+      FROM unnest(w_path, w_commit, w_blob, w_base, w_type, w_mode, w_mtime_ns, r_changed,
+                  r_version, r_offset, r_revision, r_at)
+        AS n (path, commit, blob, base, type, mode, mtime_ns, changed, version, version_offset,
+              revision, at)
      WHERE n.changed;
-    INSERT INTO entry (scope, path, version, revision, at, content, digest, size, base, type)
+    INSERT INTO entry (scope, path, version, revision, at, content, digest, size, base, type,
+                       version_offset, mode, mtime_ns)
     SELECT s_id[n.scope], n.path, n.version, n.revision, n.at, n.content,
-           b_digest[w_blob[n.write]], n.size, b_id[w_base[n.write]], w_type[n.write]
-      FROM unnest(p_scope, p_path, p_write, p_version, p_revision, p_at, p_content, p_size)
-        AS n (scope, path, write, version, revision, at, content, size)
+           b_digest[w_blob[n.write]], n.size, b_id[w_base[n.write]], w_type[n.write],
+           n.version_offset, w_mode[n.write], w_mtime_ns[n.write]
+      FROM unnest(p_scope, p_path, p_write, p_version, p_offset, p_revision, p_at, p_content,
+                  p_size)
+        AS n (scope, path, write, version, version_offset, revision, at, content, size)
      WHERE n.write > 0
     ON CONFLICT (scope, path) DO UPDATE
        SET version = excluded.version, revision = excluded.revision, at = excluded.at,
            content = excluded.content, digest = excluded.digest, size = excluded.size,
-           base = excluded.base, type = excluded.type;
+           base = excluded.base, type = excluded.type, version_offset = excluded.version_offset,
+           mode = excluded.mode, mtime_ns = excluded.mtime_ns;
     IF cardinality(event_draft) = 0 THEN
         INSERT INTO event (tenant, scope, run, sequence, type, payload, at)
         SELECT s_tenant[p_scope[n.path]], s_id[p_scope[n.path]], c_run[n.commit], n.sequence,
                'workspace.updated',
-               json_build_object('path', p_path[n.path], 'version', n.version)::text, n.at
-          FROM unnest(w_path, w_commit, r_changed, r_version, r_sequence, r_at)
-            AS n (path, commit, changed, version, sequence, at)
+               json_build_object('path', p_path[n.path], 'version', n.version + n.version_offset)::text, n.at
+          FROM unnest(w_path, w_commit, r_changed, r_version, r_offset, r_sequence, r_at)
+            AS n (path, commit, changed, version, version_offset, sequence, at)
          WHERE n.changed;
     ELSE
         -- Ordered by commit, since both kinds of events share the run's sequence.
@@ -556,10 +591,11 @@ BEGIN
         SELECT b.tenant, b.scope, c_run[b.commit], b.sequence, b.type, b.payload, c_at[b.commit]
           FROM (SELECT n.commit, 0 AS later, n.position, s_tenant[p_scope[n.path]] AS tenant,
                        s_id[p_scope[n.path]] AS scope, n.sequence, 'workspace.updated' AS type,
-                       json_build_object('path', p_path[n.path], 'version', n.version)::text
+                       json_build_object('path', p_path[n.path], 'version', n.version + n.version_offset)::text
                          AS payload
-                  FROM unnest(w_path, w_commit, r_changed, r_version, r_sequence) WITH ORDINALITY
-                    AS n (path, commit, changed, version, sequence, position)
+                  FROM unnest(w_path, w_commit, r_changed, r_version, r_offset, r_sequence)
+                       WITH ORDINALITY
+                    AS n (path, commit, changed, version, version_offset, sequence, position)
                  WHERE n.changed
                 UNION ALL
                 SELECT t.commit, 1, t.position, t.draft ->> 'tenant', NULL, t.sequence,
@@ -604,7 +640,8 @@ END $$;
 CREATE FUNCTION head_to_json(scope_id bigint, entry_path text) RETURNS jsonb
 LANGUAGE sql STABLE AS $$
     SELECT jsonb_build_array(e.version, e.revision, e.at, e.content, encode(e.digest, 'hex'),
-                             e.size, e.type, e.base, encode(b.digest, 'hex'), b.size)
+                             e.size, e.type, e.base, encode(b.digest, 'hex'), b.size,
+                             e.version_offset, e.mode, e.mtime_ns)
       FROM entry AS e LEFT JOIN content AS b ON b.id = e.base
      WHERE e.scope = scope_id AND e.path = entry_path
 $$;
@@ -753,7 +790,7 @@ $$;
 
 CREATE FUNCTION keep_versions_for_git() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF EXISTS (
+    IF coalesce(current_setting('carrel.erases', true), '') <> 'on' AND EXISTS (
         SELECT FROM scope AS s
           JOIN record AS r ON r.tenant = s.tenant AND r.type = 'agent' AND r.id = s.name
          WHERE s.id = OLD.scope AND s.kind = 'agent'
@@ -874,7 +911,18 @@ DECLARE
     refusal text;
     changed_collections jsonb[] = '{}';
     any_audited boolean = false;
+    changed_read bigint;
 BEGIN
+    SELECT e.n INTO changed_read
+      FROM jsonb_array_elements(changes) WITH ORDINALITY AS e (change, n)
+      LEFT JOIN record AS r ON r.tenant = e.change ->> 'tenant' AND r.type = e.change ->> 'type'
+                           AND r.id = e.change ->> 'id'
+     WHERE e.change ->> 'kind' = 'read'
+       AND coalesce(r.revision, 0) <> (e.change ->> 'expected')::bigint
+     ORDER BY e.n LIMIT 1;
+    IF changed_read IS NOT NULL THEN
+        RETURN jsonb_build_array(changed_read, NULL);
+    END IF;
     FOR c IN
         SELECT x.*, e.n
           FROM jsonb_array_elements(changes) WITH ORDINALITY AS e (change, n),
@@ -924,9 +972,11 @@ BEGIN
     SELECT DISTINCT w.pair ->> 0, w.pair ->> 1, 1 FROM unnest(changed_collections) AS w (pair)
     ON CONFLICT (tenant, type) DO UPDATE SET revision = r.revision + 1;
     UPDATE counter SET value = value + 1 WHERE name = 'records' AND any_audited;
-    INSERT INTO audit (tenant, at, author, reason, subjects)
+    INSERT INTO audit (tenant, at, author, reason, subjects, key_id, key_name)
     SELECT e.change ->> 'tenant', commit_at, commit_author, commit_reason,
-           jsonb_agg(concat(e.change ->> 'type', '/', e.change ->> 'id') ORDER BY e.n)::text
+           jsonb_agg(concat(e.change ->> 'type', '/', e.change ->> 'id') ORDER BY e.n)::text,
+           coalesce(jsonb_path_query_first(changes, '$[*] ? (@.kind == "key").id') #>> '{}', ''),
+           coalesce(jsonb_path_query_first(changes, '$[*] ? (@.kind == "key").name') #>> '{}', '')
       FROM jsonb_array_elements(changes) WITH ORDINALITY AS e (change, n)
      WHERE (e.change ->> 'audited')::boolean
      GROUP BY 1 ORDER BY min(e.n);

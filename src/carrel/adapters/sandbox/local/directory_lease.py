@@ -10,7 +10,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path as File
 
-from carrel.adapters.sandbox.local import cgroups
+from carrel.adapters.sandbox.local import cgroups, safe_walk
 
 
 class DirectoryLease:
@@ -104,7 +104,8 @@ def _remove(root: File, name: str) -> None:
     if groups := cgroups.find_cgroups():
         for group in groups.find_by_prefix(f"{name}-"):
             group.remove()
-    shutil.rmtree(root / "keepers" / name, ignore_errors=True)
+    with suppress(OSError):
+        safe_walk.remove_directory(root / "keepers" / name)
     (root / "keepers" / f"{name}.lock").unlink(missing_ok=True)
 
 

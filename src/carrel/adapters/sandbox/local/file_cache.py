@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import hashlib
 import os
 import shutil
 import tempfile
@@ -16,11 +15,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path as File
 from typing import IO, Final
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from carrel.adapters.sandbox.local import safe_walk
+from carrel.adapters.sandbox.local.materialized_files import MaterializedFiles, content_only
 from carrel.core.identifiers import Digest, Path
 from carrel.core.store.blob import Blob
+from carrel.core.store.entry import FileAttributes
 from carrel.ports.blobs import BlobReader
 from carrel.ports.sandbox import FileKind, InputFile
 
@@ -29,25 +30,16 @@ MAX_CACHE_BYTES: Final = 2**30
 _FETCH_BATCH_BYTES: Final = 8 * 2**20
 _LARGE_BYTES: Final = 4 * 2**20
 """Larger contents are fetched in parts."""
-_MAX_TARGET_BYTES: Final = 4095
 CLOCK_TICK_NS: Final = 20_000_000
 """Two changes within this time may have equal timestamps."""
 _MIN_AGE_SECONDS: Final = 600.0
 """Younger contents are not evicted, since a link tree may be about to use them."""
 
 
-class MaterializedFiles(Struct, frozen=True):
-    """Files that a command will find, with notes on those that are unsupported."""
-
-    files: Mapping[Path, InputFile]
-    notes: tuple[str, ...]
-    farm: File | None = None
-
-
 class FileCache:
     """Contents and link trees (farms) of earlier commands, owned by the sandbox user.
 
-    Executable and plain files are stored separately, since hard links share their mode.
+    Files of a farm are stored for each mode and time, since hard links share them.
     """
 
     def __init__(
@@ -76,13 +68,17 @@ class FileCache:
             {
                 input_file.blob.digest: input_file.blob
                 for input_file in input_files
-                if input_file.kind is FileKind.LINK or not _touch(self._content_path(input_file))
+                if input_file.kind is FileKind.LINK
+                or not _mark_used(self._content_path(input_file), input_file.mtime_ns)
             }.values()
         )
 
     def _content_path(self, input_file: InputFile) -> File:
         name = input_file.blob.digest.removeprefix("sha256:")
-        return self._contents / (name + ("x" if input_file.kind is FileKind.EXECUTABLE else ""))
+        name += "x" if input_file.kind is FileKind.EXECUTABLE else ""
+        if input_file.mtime_ns is not None or input_file.mode is not None:
+            name += f"-{input_file.permissions:o}-{input_file.mtime_ns}"
+        return self._contents / name
 
     def store_all(self, input_files: Iterable[InputFile], contents: Mapping[Digest, bytes]) -> None:
         for input_file in input_files:
@@ -109,9 +105,12 @@ class FileCache:
         try:
             with os.fdopen(fd, "wb") as file:
                 yield file
-                os.fchmod(fd, 0o755 if input_file.kind is FileKind.EXECUTABLE else 0o644)
+                file.flush()
                 if self._owner:
                     os.fchown(fd, *self._owner)
+                os.fchmod(fd, input_file.permissions)
+                if input_file.mtime_ns is not None:
+                    os.utime(fd, ns=(time.time_ns(), input_file.mtime_ns))
             os.rename(temporary, self._content_path(input_file))
         except BaseException:
             File(temporary).unlink(missing_ok=True)
@@ -132,8 +131,8 @@ class FileCache:
         files = [(file, file.stat()) for file in self._contents.iterdir()]
         excess = sum(stat.st_size for _, stat in files) - self._max_bytes
         cutoff = time.time() - _MIN_AGE_SECONDS
-        for file, stat in sorted(files, key=lambda item: item[1].st_mtime):
-            if excess <= 0 or stat.st_mtime > cutoff:
+        for file, stat in sorted(files, key=lambda item: item[1].st_atime):
+            if excess <= 0 or stat.st_atime > cutoff:
                 return
             file.unlink(missing_ok=True)
             excess -= stat.st_size
@@ -149,10 +148,8 @@ class FileCache:
         """Build the farm unless it exists; kept until release. Raises OSError."""
         with self._lock:
             if key not in self._farms_by_key:
-                self._build_farm(self._farms / key, materialized.files, targets)
-                self._farms_by_key[key] = MaterializedFiles(
-                    materialized.files, materialized.notes, self._farms / key
-                )
+                self._build_farm(self._farms / key, materialized, targets)
+                self._farms_by_key[key] = replace(materialized, farm=self._farms / key)
             return self._add_user(key)
 
     def _add_user(self, key: str) -> MaterializedFiles:
@@ -170,22 +167,29 @@ class FileCache:
         for key in idle[: max(0, len(self._farms_by_key) - MAX_FARMS)]:
             del self._farms_by_key[key]
             self._users.pop(key, None)
-            shutil.rmtree(self._farms / key, ignore_errors=True)
+            with suppress(OSError):
+                safe_walk.remove_directory(self._farms / key)
 
     def _build_farm(
-        self, farm: File, files: Mapping[Path, InputFile], targets: Mapping[Digest, bytes]
+        self, farm: File, materialized: MaterializedFiles, targets: Mapping[Digest, bytes]
     ) -> None:
-        shutil.rmtree(farm, ignore_errors=True)
+        with suppress(OSError):
+            safe_walk.remove_directory(farm)
         farm.mkdir(mode=0o755)
         self._set_owner(farm)
         created = {""}
-        for path, input_file in files.items():
+        for path, input_file in materialized.files.items():
             self._make_directories(farm, path.text.rpartition("/")[0], created)
             if input_file.kind is FileKind.LINK:
                 os.symlink(targets[input_file.blob.digest], farm / path.text)
                 self._set_owner(farm / path.text)
+                _set_time(farm / path.text, input_file.mtime_ns)
             else:
                 self._link_content(input_file, farm / path.text)
+        for directory in materialized.directories:
+            self._make_directories(farm, directory.text, created)
+        for text, attributes in materialized.directory_attributes.items():
+            _set_attributes(farm / text, attributes)
 
     def _link_content(self, input_file: InputFile, target: File) -> None:
         """Hard-link cached content; start a new copy when the link limit is reached."""
@@ -213,14 +217,21 @@ class FileCache:
             os.chown(path, *self._owner, follow_symlinks=False)
 
     def copy(
-        self, root: int, files: Mapping[Path, InputFile], targets: Mapping[Digest, bytes]
+        self, root: int, materialized: MaterializedFiles, targets: Mapping[Digest, bytes]
     ) -> dict[Path, tuple[int, int, int]]:
         """Copy files into an empty directory; return their stamps (inode and times).
 
         Files of the last clock tick have none, since a change could have the same time.
         """
+        files = materialized.files
         for path, input_file in files.items():
             self.place_file(root, path, input_file, targets)
+        for path in materialized.directories:
+            self.place_directory(root, path)
+        for text, attributes in materialized.directory_attributes.items():
+            segments = tuple(text.split("/"))
+            with safe_walk.open_parent(root, segments) as parent:
+                _set_attributes(segments[-1], attributes, parent)
         stamps = {}
         cutoff = time.time_ns() - CLOCK_TICK_NS
         for path in files:
@@ -234,74 +245,79 @@ class FileCache:
     ) -> None:
         """Create one file without following links, or nothing. Raises OSError."""
         for parent in path.parents:
-            with (
-                suppress(FileExistsError),
-                safe_walk.open_parent(root, tuple(parent.text.split("/"))) as directory,
-            ):
-                os.mkdir(parent.name, 0o755, dir_fd=directory)
-                self._set_owner_at(directory, parent.name)
+            self._make_directory(root, parent)
         with safe_walk.open_parent(root, tuple(path.text.split("/"))) as directory:
             if input_file.kind is FileKind.LINK:
                 os.symlink(targets[input_file.blob.digest], path.name, dir_fd=directory)
             else:
                 self._copy(directory, path.name, input_file)
             self._set_owner_at(directory, path.name)
+            _set_time(path.name, input_file.mtime_ns, directory)
+
+    def place_directory(self, root: int, path: Path) -> None:
+        """Create a directory unless it exists, without following links. Raises OSError."""
+        for directory in (*path.parents, path):
+            self._make_directory(root, directory)
+
+    def set_file_attributes(self, root: int, path: Path, input_file: InputFile) -> None:
+        """Set mode and time of a file, not of a link's target. Raises OSError."""
+        segments = tuple(path.text.split("/"))
+        if input_file.kind is not FileKind.LINK:
+            safe_walk.set_mode(root, segments, input_file.permissions)
+        with safe_walk.open_parent(root, segments) as parent:
+            _set_time(path.name, input_file.mtime_ns, parent)
+
+    def set_directory_mode(self, root: int, path: Path, attributes: FileAttributes) -> None:
+        """Set the mode of a directory that a command may be changing. Raises OSError."""
+        mode = 0o755 if attributes.mode is None else attributes.mode
+        safe_walk.set_mode(root, tuple(path.text.split("/")), mode)
+
+    def _make_directory(self, root: int, path: Path) -> None:
+        segments = tuple(path.text.split("/"))
+        with suppress(FileExistsError), safe_walk.open_parent(root, segments) as parent:
+            os.mkdir(path.name, 0o755, dir_fd=parent)
+            self._set_owner_at(parent, path.name)
 
     def _copy(self, directory: int, name: str, input_file: InputFile) -> None:
-        mode = 0o755 if input_file.kind is FileKind.EXECUTABLE else 0o644
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         with (
-            open(self._content_path(input_file), "rb") as source,
-            os.fdopen(os.open(name, flags, mode, dir_fd=directory), "wb", 0) as file,
+            open(self._content_path(content_only(input_file)), "rb") as source,
+            os.fdopen(os.open(name, flags, 0o600, dir_fd=directory), "wb", 0) as file,
         ):
             try:
                 shutil.copyfileobj(source, file, 2**20)
             except OSError:  # a partial file would look like a change
                 os.unlink(name, dir_fd=directory)
                 raise
-            os.fchmod(file.fileno(), mode)
+            os.fchmod(file.fileno(), input_file.permissions)
 
     def _set_owner_at(self, root: int, name: str) -> None:
         if self._owner:
             os.chown(name, *self._owner, dir_fd=root, follow_symlinks=False)
 
 
-def _touch(path: File) -> bool:
-    """Set the modification time to now. Return whether the file exists."""
+def _mark_used(path: File, mtime_ns: int | None) -> bool:
+    """Set the access time to now. Return whether the file exists."""
+    now = time.time_ns()
     try:
-        os.utime(path)
+        os.utime(path, ns=(now, now if mtime_ns is None else mtime_ns))
     except FileNotFoundError:
         return False
     return True
 
 
-def files_key(files: Mapping[Path, InputFile]) -> str:
-    hasher = hashlib.sha256()
-    for path, input_file in sorted(files.items()):
-        hasher.update(f"{path.text}\0{input_file.kind}\0{input_file.blob.digest}\n".encode())
-    return hasher.hexdigest()
+def _set_time(path: File | str, mtime_ns: int | None, parent: int | None = None) -> None:
+    if mtime_ns is not None:
+        os.utime(path, ns=(mtime_ns, mtime_ns), dir_fd=parent, follow_symlinks=False)
 
 
-def supported_files(
-    files: Mapping[Path, InputFile], targets: Mapping[Digest, bytes]
-) -> MaterializedFiles:
-    """Return the files a disk can hold, with notes on the rest."""
-    supported: dict[Path, InputFile] = {}
-    notes = []
-    for path, input_file in files.items():
-        if any(parent in files for parent in path.parents):
-            notes.append(f"missing: {path}, its directory is a file")
-        elif input_file.kind is FileKind.LINK and not _is_valid_target(
-            targets[input_file.blob.digest]
-        ):
-            notes.append(f"missing: {path}, an invalid symlink target")
-        else:
-            supported[path] = input_file
-    return MaterializedFiles(supported, tuple(notes))
-
-
-def _is_valid_target(target: bytes) -> bool:
-    return 0 < len(target) <= _MAX_TARGET_BYTES and b"\0" not in target
+def _set_attributes(
+    path: File | str, attributes: FileAttributes, parent: int | None = None
+) -> None:
+    """Set mode and time of a directory that nobody else changes."""
+    if attributes.mode is not None:
+        os.chmod(path, attributes.mode, dir_fd=parent)
+    _set_time(path, attributes.mtime_ns, parent)
 
 
 async def fetch_missing(

@@ -9,10 +9,14 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from msgspec.structs import replace
+
 from carrel.adapters.sandbox.local import change_detection, safe_walk
-from carrel.adapters.sandbox.local.file_cache import CLOCK_TICK_NS, FileCache, MaterializedFiles
+from carrel.adapters.sandbox.local.file_cache import CLOCK_TICK_NS, FileCache
+from carrel.adapters.sandbox.local.materialized_files import MaterializedFiles
 from carrel.adapters.sandbox.local.safe_walk import DirEntry, DirEntryKind
 from carrel.core.identifiers import Digest, Path
+from carrel.core.store.entry import FileAttributes
 from carrel.ports.sandbox import FileKind, InputFile
 
 MAX_ENTRIES: Final = 50_000
@@ -31,6 +35,7 @@ class InstanceFiles:
         """File at its last synchronization, by path text."""
         self._stamps: dict[str, FileStamp] = {}
         """Inode and times of files that are known to be unchanged while these are equal."""
+        self._synced_directories: dict[Path, FileAttributes] = {}
 
     def update(
         self, materialized: MaterializedFiles, targets: Mapping[Digest, bytes]
@@ -53,7 +58,26 @@ class InstanceFiles:
                 placed_files[path] = input_file
             else:
                 notes.append(f"missing: {path}, its path is occupied in the sandbox")
-        return MaterializedFiles(placed_files, tuple(notes))
+        self._update_directories(materialized.directories, entries)
+        return replace(materialized, files=placed_files, notes=tuple(notes))
+
+    def _update_directories(
+        self, directories: Mapping[Path, FileAttributes], entries: Mapping[str, DirEntry]
+    ) -> None:
+        """Add new directories and remove deleted ones that are empty."""
+        for path in sorted(self._synced_directories.keys() - directories.keys(), reverse=True):
+            if path.text in entries:
+                self._remove_directory(entries[path.text])
+            del self._synced_directories[path]
+        for path, attributes in directories.items():
+            entry = entries.get(path.text)
+            if entry is None and self._synced_directories.get(path) == attributes:
+                continue  # deleted inside, and unchanged in the store
+            with suppress(OSError):  # the path is occupied or the disk is full
+                self._cache.place_directory(self.root, path)
+                if self._synced_directories.get(path) != attributes:
+                    self._cache.set_directory_mode(self.root, path, attributes)
+                self._synced_directories[path] = attributes
 
     def _is_up_to_date(
         self,
@@ -67,7 +91,8 @@ class InstanceFiles:
                 return True  # deleted inside, and unchanged in the store
             if entry is not None:
                 self._remove_directory(entry)
-        elif self._matches(entry, input_file):
+        elif self._has_content(entry, input_file):
+            self._update_attributes(path, input_file, entry)
             self._synced[path.text] = input_file
             return True
         elif not self._is_clean(entry):
@@ -87,28 +112,43 @@ class InstanceFiles:
         self._synced[path.text] = input_file
         return True
 
-    def compare(self, files: Mapping[Path, InputFile]) -> change_detection.DirectoryChanges:
+    def _update_attributes(self, path: Path, input_file: InputFile, entry: DirEntry) -> None:
+        """Set mode and time to those of the store, unless they were changed inside."""
+        synced = self._synced.get(path.text)
+        is_unchanged = synced is None or change_detection.has_attributes(entry, synced)
+        if is_unchanged and not change_detection.has_attributes(entry, input_file):
+            with suppress(OSError):
+                self._cache.set_file_attributes(self.root, path, input_file)
+
+    def compare(self, materialized: MaterializedFiles) -> change_detection.DirectoryChanges:
         """Return files that were changed inside the instance."""
         cutoff = time.time_ns() - CLOCK_TICK_NS
         try:
             entries = tuple(safe_walk.walk(self.root, MAX_ENTRIES))
         except safe_walk.TooManyEntries:
-            return change_detection.DirectoryChanges(
-                {}, {}, frozenset(), (), change_detection.TOO_MANY_PATHS
-            )
+            return change_detection.TOO_MANY_CHANGES
         clean = [entry for entry in entries if self._is_clean(entry)]
         self._stamps |= {entry.text: entry.stamp for entry in clean if entry.stamp[1] < cutoff}
         present = {
             entry.text for entry in entries if entry.kind in {DirEntryKind.FILE, DirEntryKind.LINK}
         }
-        base = {
+        files = {
             path: input_file
-            for path, input_file in files.items()
+            for path, input_file in materialized.files.items()
             if path.text in present or self._synced.get(path.text) == input_file
         }
+        directories = {
+            path: attributes
+            for path, attributes in materialized.directories.items()
+            if path in self._synced_directories
+        }
+        base = change_detection.InitialFiles(files, directories)
         stamps = {Path(entry.text): entry.stamp for entry in clean}
         hash_entry = partial(safe_walk.hash_entry, self.root)
-        return change_detection.changes_in_copy(base, stamps, entries, hash_entry)
+        # The instance keeps the times of directories, and placing files changes them.
+        return change_detection.changes_in_copy(
+            base, stamps, entries, hash_entry, keep_directory_times=False
+        )
 
     def mark_synced(
         self, changes: change_detection.DirectoryChanges, read: Mapping[Path, InputFile]
@@ -120,6 +160,8 @@ class InstanceFiles:
             self._synced[text] = input_file
         for path in changes.deleted:
             self._forget(path.text)
+            self._synced_directories.pop(path, None)
+        self._synced_directories.update(changes.directories)
 
     def _forget(self, text: str) -> None:
         self._synced.pop(text, None)
@@ -133,15 +175,14 @@ class InstanceFiles:
         return self._stamps.get(entry.text) == entry.stamp or self._matches(entry, synced)
 
     def _matches(self, entry: DirEntry, input_file: InputFile) -> bool:
-        if (
-            entry.kind not in {DirEntryKind.FILE, DirEntryKind.LINK}
-            or entry.size != input_file.blob.size
-        ):
+        has_attributes = change_detection.has_attributes(entry, input_file)
+        return has_attributes and self._has_content(entry, input_file)
+
+    def _has_content(self, entry: DirEntry, input_file: InputFile) -> bool:
+        is_link = input_file.kind is FileKind.LINK
+        if entry.kind is not (DirEntryKind.LINK if is_link else DirEntryKind.FILE):
             return False
-        file_kind = FileKind.LINK if entry.kind is DirEntryKind.LINK else FileKind.FILE
-        if file_kind is FileKind.FILE and entry.mode & 0o111:
-            file_kind = FileKind.EXECUTABLE
-        if file_kind is not input_file.kind:
+        if entry.size != input_file.blob.size:
             return False
         with suppress(OSError):  # a job may change it concurrently
             return safe_walk.hash_entry(self.root, entry) == input_file.blob.digest

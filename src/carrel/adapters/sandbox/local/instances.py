@@ -15,8 +15,10 @@ from carrel.adapters.sandbox.local.file_cache import FileCache
 from carrel.adapters.sandbox.local.instance_exec import InstanceInit, InstanceJob
 from carrel.adapters.sandbox.local.instance_files import InstanceFiles
 from carrel.adapters.sandbox.local.local_sandbox import LocalResult, shield_until_done
+from carrel.adapters.sandbox.local.materialized_files import MaterializedFiles
 from carrel.core.identifiers import Digest, Path
 from carrel.core.store.blob import Blob
+from carrel.core.store.entry import FileAttributes
 from carrel.ports.sandbox import CommandResult, CommandSpec, InputFile
 
 MAX_JOBS: Final = 10
@@ -41,7 +43,11 @@ class InstanceResult(LocalResult):
         notes: tuple[str, ...],
     ) -> None:
         super().__init__(outcome, changes, root, notes)
-        self.read: dict[Path, InputFile] = {}
+        self.read: dict[Path, InputFile] = {
+            path: InputFile(changed.kind, changed.blob, changed.mode, changed.mtime_ns)
+            for path, changed in self.changed.items()
+            if changed.blob is not None
+        }
 
     def read_parts(self, path: Path) -> Iterator[bytes]:
         hasher, size = hashlib.sha256(), 0
@@ -50,7 +56,8 @@ class InstanceResult(LocalResult):
             size += len(part)
             yield part
         blob = Blob(Digest(f"sha256:{hasher.hexdigest()}"), size)
-        self.read[path] = InputFile(self.changed[path].kind, blob)
+        changed = self.changed[path]
+        self.read[path] = InputFile(changed.kind, blob, changed.mode, changed.mtime_ns)
 
 
 class Instance:
@@ -82,23 +89,26 @@ class Instance:
         return init_process.is_alive and init_process.kill_reason is None and not self._is_retired
 
     @asynccontextmanager
-    async def inspect(self, files: Mapping[Path, InputFile]) -> AsyncIterator[CommandResult]:
+    async def inspect(
+        self, files: Mapping[Path, InputFile], directories: Mapping[Path, FileAttributes]
+    ) -> AsyncIterator[CommandResult]:
         """Yield the changes since the last write-back. Works until the instance is closed."""
-        async with self.busy, self.open_result(_NO_OUTCOME, files) as result:
+        base = MaterializedFiles(files, (), directories=directories)
+        async with self.busy, self.open_result(_NO_OUTCOME, base) as result:
             yield result
 
     @asynccontextmanager
     async def open_result(
         self,
         outcome: CommandOutcome,
-        files: Mapping[Path, InputFile] | None,
+        base: MaterializedFiles | None,
         notes: tuple[str, ...] = (),
     ) -> AsyncIterator[CommandResult]:
         """Yield the result; files that were read count as written back on success."""
-        if files is None:
+        if base is None:
             yield InstanceResult(outcome, None, self._root, notes)
             return
-        changes = await shield_until_done(asyncio.to_thread(self.files.compare, files))
+        changes = await shield_until_done(asyncio.to_thread(self.files.compare, base))
         result = InstanceResult(outcome, changes, self._root, notes)
         yield result
         if result.discard_reason is None:

@@ -149,8 +149,8 @@ class LandlockCommand(CommandRun):
 
     async def close(self) -> None:
         await super().close()
-        await asyncio.to_thread(remove_directory, self._directory / "tmp")
-        await asyncio.to_thread(remove_directory, self._directory / "home")
+        await asyncio.to_thread(safe_walk.remove_directory, self._directory / "tmp")
+        await asyncio.to_thread(safe_walk.remove_directory, self._directory / "home")
 
 
 def _landlock_rules(abi: int, visible_path: str) -> dict[str, Any]:
@@ -199,16 +199,3 @@ def _bytes_used(*directories: File) -> int | None:
         finally:
             os.close(root)
     return total
-
-
-def remove_directory(directory: File) -> None:
-    """Remove a directory tree of any depth, including directories without permissions."""
-    try:
-        root = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
-    try:
-        safe_walk.remove_entries(root)
-    finally:
-        os.close(root)
-    directory.rmdir()

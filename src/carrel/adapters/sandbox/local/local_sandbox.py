@@ -20,14 +20,14 @@ from carrel.adapters.sandbox.local.command_run import (
     unsupported_reason,
 )
 from carrel.adapters.sandbox.local.directory_lease import DirectoryLease
-from carrel.adapters.sandbox.local.file_cache import (
-    FileCache,
+from carrel.adapters.sandbox.local.file_cache import FileCache, fetch_missing
+from carrel.adapters.sandbox.local.landlock import LandlockCommand
+from carrel.adapters.sandbox.local.materialized_files import (
     MaterializedFiles,
-    fetch_missing,
+    contents_only,
     files_key,
     supported_files,
 )
-from carrel.adapters.sandbox.local.landlock import LandlockCommand, remove_directory
 from carrel.adapters.sandbox.local.self_test import (
     FAILURE_REASONS,
     NONE,
@@ -41,6 +41,7 @@ from carrel.adapters.sandbox.local.self_test import (
 )
 from carrel.core.identifiers import Digest, Path, digest
 from carrel.core.store.blob import Blob
+from carrel.core.store.entry import FileAttributes
 from carrel.ports.blobs import BlobReader
 from carrel.ports.sandbox import (
     ChangedFile,
@@ -78,6 +79,7 @@ class LocalResult:
         accepted = changes if changes and not changes.overflow else None
         self.changed: Mapping[Path, ChangedFile] = accepted.changed if accepted else {}
         self.deleted: frozenset[Path] = accepted.deleted if accepted else frozenset()
+        self.directories: Mapping[Path, FileAttributes] = accepted.directories if accepted else {}
         self._entries = accepted.entries if accepted else {}
         self.notes = (*outcome.notes, *notes, *(changes.notes if changes else ()))
         self._root = root
@@ -245,7 +247,7 @@ class EphemeralSandbox:
             return CommandRun(tools, spec, f"{self._lease.name}-{number}", child)
         directory = self._lease.directory / f"run-{number}"
         stack.push_async_callback(
-            lambda: shield_until_done(asyncio.to_thread(remove_directory, directory))
+            lambda: shield_until_done(asyncio.to_thread(safe_walk.remove_directory, directory))
         )
         return LandlockCommand(tools, spec, f"{self._lease.name}-{number}", child, directory)
 
@@ -255,13 +257,14 @@ class EphemeralSandbox:
         """Return the command's files: a farm if overlays work, else files to copy."""
         cache, files = self._cache, spec.files or {}
         assert cache is not None
-        key = files_key(files) if tools.overlay else ""
+        key = files_key(files, spec.directories) if tools.overlay else ""
         materialized = cache.acquire_existing(key)
         targets: Mapping[Digest, bytes] = {}
         if materialized is None:
-            targets = await fetch_missing(cache, files, blobs)
-            materialized = supported_files(files, targets)
-            if tools.overlay and materialized.files:
+            cached_files = files if tools.overlay else contents_only(files)
+            targets = await fetch_missing(cache, cached_files, blobs)
+            materialized = supported_files(files, spec.directories, targets)
+            if tools.overlay and not materialized.is_empty:
                 materialized = await asyncio.to_thread(cache.acquire, key, targets, materialized)
         if materialized.farm is not None:
             stack.callback(cache.release, key)
@@ -270,10 +273,10 @@ class EphemeralSandbox:
     async def _copy_files(
         self, root: int, materialized: MaterializedFiles, targets: Mapping[Digest, bytes]
     ) -> dict[Path, FileStamp]:
-        if materialized.farm is not None or not materialized.files:
+        if materialized.farm is not None or materialized.is_empty:
             return {}
         assert self._cache is not None
-        copy = asyncio.to_thread(self._cache.copy, root, materialized.files, targets)
+        copy = asyncio.to_thread(self._cache.copy, root, materialized, targets)
         return await shield_until_done(copy)
 
 
@@ -284,12 +287,11 @@ def _compare_directory(
     try:
         entries = tuple(safe_walk.walk(root, MAX_ENTRIES + len(materialized.files)))
     except safe_walk.TooManyEntries:
-        return change_detection.DirectoryChanges(
-            {}, {}, frozenset(), (), change_detection.TOO_MANY_PATHS
-        )
+        return change_detection.TOO_MANY_CHANGES
+    base = change_detection.InitialFiles(materialized.files, materialized.directories)
     if materialized.farm is not None:
-        return change_detection.changes_in_overlay(materialized.files, entries, hash_entry)
-    return change_detection.changes_in_copy(materialized.files, stamps, entries, hash_entry)
+        return change_detection.changes_in_overlay(base, entries, hash_entry)
+    return change_detection.changes_in_copy(base, stamps, entries, hash_entry)
 
 
 async def shield_until_done(work: Coroutine[Any, Any, Result]) -> Result:

@@ -16,11 +16,7 @@ from msgspec.structs import replace
 from carrel.adapters.sandbox.local.child_process import ChildProcess
 from carrel.adapters.sandbox.local.command_run import CommandOutcome, IsolationTools
 from carrel.adapters.sandbox.local.directory_lease import is_lease_held
-from carrel.adapters.sandbox.local.file_cache import (
-    MaterializedFiles,
-    fetch_missing,
-    supported_files,
-)
+from carrel.adapters.sandbox.local.file_cache import fetch_missing
 from carrel.adapters.sandbox.local.instance_exec import (
     InstanceCommand,
     InstanceEnded,
@@ -30,6 +26,11 @@ from carrel.adapters.sandbox.local.instance_exec import (
 from carrel.adapters.sandbox.local.instances import MAX_JOBS, Instance, instance_terms
 from carrel.adapters.sandbox.local.job_state import JobSnapshot, JobState
 from carrel.adapters.sandbox.local.local_sandbox import EphemeralSandbox, shield_until_done
+from carrel.adapters.sandbox.local.materialized_files import (
+    MaterializedFiles,
+    contents_only,
+    supported_files,
+)
 from carrel.adapters.sandbox.local.self_test import SandboxSettings
 from carrel.ports.blobs import BlobReader
 from carrel.ports.sandbox import (
@@ -116,8 +117,8 @@ class LocalSandbox(EphemeralSandbox):
                 await stack.aclose()
                 instance = await stack.enter_async_context(self._acquire_instance(tools, spec))
                 materialized, outcome = await self._run_in_instance(tools, spec, blobs, instance)
-            files = None if spec.files is None else materialized.files
-            async with instance.open_result(outcome, files, materialized.notes) as result:
+            base = None if spec.files is None else materialized
+            async with instance.open_result(outcome, base, materialized.notes) as result:
                 yield result
 
     async def _require_persistent(self, spec: CommandSpec) -> IsolationTools:
@@ -230,8 +231,8 @@ class LocalSandbox(EphemeralSandbox):
         assert self._cache is not None
         if spec.files is None:
             return MaterializedFiles({}, ())
-        targets = await fetch_missing(self._cache, spec.files, blobs)
-        materialized = supported_files(spec.files, targets)
+        targets = await fetch_missing(self._cache, contents_only(spec.files), blobs)
+        materialized = supported_files(spec.files, spec.directories, targets)
         return await asyncio.to_thread(instance.files.update, materialized, targets)
 
     def _schedule_idle_stop(self, spec: CommandSpec, instance: Instance) -> None:

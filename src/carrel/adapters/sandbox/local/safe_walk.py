@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
 from itertools import count
+from pathlib import Path as File
 from typing import Any, Final
 
 from msgspec import Struct
@@ -25,6 +26,8 @@ OPAQUE_XATTR: Final = "user.overlay.opaque"
 _SYS_OPENAT2: Final = 437
 _RESOLVE_FLAGS: Final = 0x02 | 0x04 | 0x08
 """RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS and RESOLVE_BENEATH."""
+_READABLE: Final = 0o500
+"""Permissions of a directory that is only read: others would be changes of the command's own."""
 Segments = tuple[str, ...]
 _TYPE_CHANGED_ERRNOS: Final = frozenset(
     {errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO}
@@ -57,6 +60,10 @@ class DirEntry(Struct, frozen=True):
     @property
     def text(self) -> str:
         return "/".join(self.segments)
+
+    @property
+    def mtime_ns(self) -> int:
+        return self.stamp[2]
 
 
 class TooManyEntries(Exception):
@@ -134,7 +141,7 @@ def _entry_kind(status: os.stat_result) -> DirEntryKind:
 def _is_opaque(directory: int, name: str) -> bool:
     with suppress(PermissionError):
         return _has_opaque_xattr(f"/proc/self/fd/{directory}/{name}")
-    with _open_directory(directory, (name,)) as unlocked:
+    with _open_directory(directory, (name,), _READABLE) as unlocked:
         return _has_opaque_xattr(f"/proc/self/fd/{unlocked}/.")
 
 
@@ -150,7 +157,7 @@ def _has_opaque_xattr(path: str) -> bool:
 @contextmanager
 def _open_listable(root: int, segments: Segments) -> Iterator[int]:
     """Open a directory for listing."""
-    with _open_directory(root, segments) as step:
+    with _open_directory(root, segments, _READABLE) as step:
         fd = os.open(".", _LIST_FLAGS, dir_fd=step)
     try:
         yield fd
@@ -159,12 +166,15 @@ def _open_listable(root: int, segments: Segments) -> Iterator[int]:
 
 
 @contextmanager
-def _open_directory(root: int, segments: Segments) -> Iterator[int]:
-    """Open a directory below the root without following links, made accessible."""
+def _open_directory(root: int, segments: Segments, needed: int = 0o700) -> Iterator[int]:
+    """Open a directory below the root without following links, made accessible.
+
+    `needed` are permissions that its owner gets if they are missing.
+    """
     fd = open_beneath(root, segments, _STEP_FLAGS) if segments else os.dup(root)
     try:
         if segments:
-            _unlock(fd, 0o700)
+            _unlock(fd, needed)
         yield fd
     finally:
         os.close(fd)
@@ -203,11 +213,34 @@ def _unlock(fd: int, needed: int) -> None:
         os.chmod(f"/proc/self/fd/{fd}", stat.S_IMODE(mode) | needed)
 
 
+def set_mode(root: int, segments: Segments, mode: int) -> None:
+    """Set the permission bits of a file or directory, never of a link's target."""
+    fd = open_beneath(root, segments, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISLNK(os.fstat(fd).st_mode):
+            os.chmod(f"/proc/self/fd/{fd}", mode)
+    finally:
+        os.close(fd)
+
+
 @contextmanager
 def open_parent(root: int, segments: Segments) -> Iterator[int]:
     """Open the directory that contains the path."""
     with _open_directory(root, segments[:-1]) as parent:
         yield parent
+
+
+def remove_directory(directory: File) -> None:
+    """Remove a directory tree of any depth, including directories without permissions."""
+    try:
+        root = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        remove_entries(root)
+    finally:
+        os.close(root)
+    directory.rmdir()
 
 
 def remove_entries(root: int) -> None:
@@ -264,7 +297,7 @@ def hash_entry(root: int, entry: DirEntry) -> Digest:
 
 def read_parts(root: int, segments: Segments, kind: DirEntryKind) -> Iterator[bytes]:
     """Yield the same as ``read`` in parts, so that a large file is not held whole."""
-    with as_not_found(), _open_directory(root, segments[:-1]) as parent:
+    with as_not_found(), _open_directory(root, segments[:-1], _READABLE) as parent:
         if kind is DirEntryKind.LINK:
             yield os.fsencode(os.readlink(segments[-1], dir_fd=parent))
             return

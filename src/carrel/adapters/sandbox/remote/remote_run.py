@@ -39,6 +39,7 @@ from carrel.adapters.sandbox.remote.tar_transfer import (
     unpack_tar,
 )
 from carrel.core.identifiers import Path
+from carrel.core.store.entry import FileAttributes
 from carrel.ports.blobs import PART_BYTES, BlobReader
 from carrel.ports.sandbox import (
     ChangedFile,
@@ -86,6 +87,7 @@ class RemoteResult(Struct):
     timed_out: bool
     duration_ms: int
     changed: Mapping[Path, ChangedFile]
+    directories: Mapping[Path, FileAttributes]
     deleted: frozenset[Path]
     discard_reason: str | None
     notes: tuple[str, ...]
@@ -145,7 +147,9 @@ async def run_remotely(
         try:
             async with open_machine(spec) as machine:
                 script_files = build_scripts(spec, machine.paths)
-                await machine.put(pack_tar(files, contents, script_files, machine.owner))
+                await machine.put(
+                    pack_tar(files, contents, script_files, machine.owner, spec.directories)
+                )
                 report = await _run_on_machine(machine, spec, spool)
         except ProviderUnreachable as problem:
             raise SandboxUnavailable(str(problem)) from problem
@@ -177,6 +181,7 @@ def result_of(report: RemoteReport, file: IO[bytes]) -> RemoteResult:
             path: ChangedFile(listed_file.kind, listed_file.size)
             for path, listed_file in changed.items()
         },
+        directories={},
         deleted=report.changes.deleted,
         discard_reason=report.changes.discard_reason,
         notes=report.changes.notes,

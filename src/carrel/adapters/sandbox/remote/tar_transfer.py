@@ -17,6 +17,7 @@ from carrel.adapters.sandbox.remote.scripts import (
     WORK_DIRECTORY,
 )
 from carrel.core.identifiers import Digest, Path
+from carrel.core.store.entry import FileAttributes
 from carrel.ports.sandbox import FileKind, InputFile
 
 _MEMBER_OVERHEAD_BYTES: Final = 8 * 1024
@@ -35,6 +36,7 @@ def pack_tar(
     contents: Mapping[Digest, bytes],
     scripts: Mapping[str, bytes],
     owner: Owner = Owner(),
+    directories: Mapping[Path, FileAttributes] = {},
 ) -> bytes:
     """Return a tar of the root: the command's directory, its files and scripts."""
     buffer = BytesIO()
@@ -43,11 +45,12 @@ def pack_tar(
             _add(tar, name, script, 0o555, owner)
         for name in (WORK_DIRECTORY, HOME_DIRECTORY, TEMPORARY_DIRECTORY):
             _add_directory(tar, name, owner)
-        for directory in sorted({parent for path in files for parent in path.parents}):
+        parents = {parent for path in (*files, *directories) for parent in path.parents}
+        for directory in sorted(parents | directories.keys()):
             _add_directory(tar, f"{WORK_DIRECTORY}/{directory}", owner)
         for path, input_file in sorted(files.items()):
             content = contents[input_file.blob.digest]
-            _add_input_file(tar, f"{WORK_DIRECTORY}/{path}", input_file.kind, content, owner)
+            _add_input_file(tar, f"{WORK_DIRECTORY}/{path}", input_file, content, owner)
     return buffer.getvalue()
 
 
@@ -75,8 +78,11 @@ def _tar_info(name: str, mode: int, owner: Owner) -> tarfile.TarInfo:
     return info
 
 
-def _add(tar: tarfile.TarFile, name: str, content: bytes, mode: int, owner: Owner) -> None:
+def _add(
+    tar: tarfile.TarFile, name: str, content: bytes, mode: int, owner: Owner, mtime: float = 0
+) -> None:
     info = _tar_info(name, mode, owner)
+    info.mtime = mtime
     info.size = len(content)
     tar.addfile(info, BytesIO(content))
 
@@ -88,10 +94,11 @@ def _add_directory(tar: tarfile.TarFile, name: str, owner: Owner) -> None:
 
 
 def _add_input_file(
-    tar: tarfile.TarFile, name: str, kind: FileKind, content: bytes, owner: Owner
+    tar: tarfile.TarFile, name: str, input_file: InputFile, content: bytes, owner: Owner
 ) -> None:
-    if kind is not FileKind.LINK:
-        _add(tar, name, content, 0o755 if kind is FileKind.EXECUTABLE else 0o644, owner)
+    if input_file.kind is not FileKind.LINK:
+        mtime = max(0, input_file.mtime_ns or 0) // 10**9
+        _add(tar, name, content, input_file.permissions, owner, mtime)
         return
     info = _tar_info(name, 0o777, owner)
     info.type, info.linkname = tarfile.SYMTYPE, content.decode("utf-8", "surrogateescape")

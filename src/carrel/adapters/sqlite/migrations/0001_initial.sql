@@ -33,6 +33,9 @@ CREATE TABLE entry (
     size     INTEGER,
     base     INTEGER REFERENCES content,
     type     TEXT,
+    version_offset INTEGER NOT NULL DEFAULT 0,
+    mode     INTEGER,
+    mtime_ns INTEGER,
     PRIMARY KEY (scope, path)
 ) WITHOUT ROWID;
 
@@ -50,6 +53,10 @@ CREATE TABLE version (
     author   TEXT    NOT NULL,
     reason   TEXT    NOT NULL,
     run      TEXT,
+    version_offset INTEGER NOT NULL DEFAULT 0,
+    mode     INTEGER,
+    mtime_ns INTEGER,
+    redacted INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (scope, path, version)
 ) WITHOUT ROWID;
 
@@ -135,7 +142,9 @@ CREATE TABLE audit (
     at       INTEGER NOT NULL,
     author   TEXT    NOT NULL,
     reason   TEXT    NOT NULL,
-    subjects TEXT    NOT NULL
+    subjects TEXT    NOT NULL,
+    key_id   TEXT    NOT NULL DEFAULT '',
+    key_name TEXT    NOT NULL DEFAULT ''
 );
 CREATE INDEX audit_by_tenant ON audit (tenant, id);
 
@@ -226,7 +235,7 @@ CREATE TABLE search_term (
     id        TEXT NOT NULL,
     PRIMARY KEY (tenant, type, index_key, term, id)
 ) WITHOUT ROWID;
-CREATE INDEX search_term_by_record ON search_term (tenant, type, id);
+CREATE INDEX search_term_by_record ON search_term (id, tenant, type);
 
 CREATE TABLE recall (
     tenant TEXT NOT NULL,
