@@ -18,12 +18,12 @@ from carrel.core.agents.file_map import (
     MapEntry,
     PeerAgent,
     can_delegate_to,
-    is_private,
     render_map,
     replace_map,
     summarize,
     without_map,
 )
+from carrel.core.agents.private_access import is_private_path
 from carrel.core.errors import Conflict
 from carrel.core.identifiers import ScopeKind, Stack
 from carrel.core.overlay.compose import File, Workspace
@@ -70,7 +70,7 @@ def _summarize_file(file: File, content: bytes) -> str:
     if file.file_class is FileClass.MANAGED:
         return _MANAGED_FILE_SUMMARY
     is_agents_own = file.source.kind is ScopeKind.AGENT
-    return "" if is_agents_own and is_private(file.path) else summarize(content)
+    return "" if is_agents_own and is_private_path(file.path) else summarize(content)
 
 
 async def _load_peers(ports: Ports, stack: Stack) -> list[PeerAgent]:

@@ -44,10 +44,6 @@ _TOKEN: Final = re.compile(r"\{\{(" + "|".join(TOKENS) + r")\}\}")
 _DECORATION: Final = re.compile(r"[\s=*_#-]*")
 
 
-_PRIVATE_PREFIXES: Final = ("notes/", "memory/")
-_PRIVATE_FILES: Final = frozenset({"user.md", "memory.md", "dreams.md", "memory-index.json"})
-
-
 class MapEntry(Struct, frozen=True):
     """One file and its summary."""
 
@@ -75,12 +71,6 @@ def summarize(text: bytes) -> str:
         if plain := _readable_summary(sentence[0] if sentence else plain):
             return plain
     return ""
-
-
-def is_private(path: Path) -> bool:
-    """Whether a path is omitted from the map, which is also shown in shared sessions."""
-    text = path.text.casefold()
-    return text in _PRIVATE_FILES or text.startswith(_PRIVATE_PREFIXES)
 
 
 def _text_lines(file: str) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from carrel.actions.files import files
 from carrel.actions.files.files import FileContents, WorkspaceView, WriteOptions, WriteResult
 from carrel.actions.overlay import stacks
+from carrel.actions.overlay.stacks import ReadableStack
 from carrel.core.access import Permission
 from carrel.core.errors import (
     Busy,
@@ -72,6 +73,14 @@ class FileCollection:
     """Implements exactly RFC 0059: its paths and closed objects."""
     admin: bool = False
     """Writes affect other agents, so they require tenant:admin."""
+    load_readable: Callable[[AnyRequest], Awaitable[ReadableStack]] | None = None
+    """Loads the stack of a read, where callers may read only some files."""
+
+    async def load_readable_stack(self, request: AnyRequest) -> ReadableStack:
+        """Stack of a read, with the files that the caller may read."""
+        if self.load_readable is None:
+            return ReadableStack(await self.load_stack(request))
+        return await self.load_readable(request)
 
     def path(self, request: AnyRequest) -> Path:
         text = request.params["path"]
@@ -103,6 +112,10 @@ async def _agent_stack(request: AnyRequest) -> Stack:
     return await stacks.agent_stack(request.ports, request.actor, request.params["id"])
 
 
+async def _readable_agent_stack(request: AnyRequest) -> ReadableStack:
+    return await stacks.readable_agent_stack(request.ports, request.actor, request.params["id"])
+
+
 async def _template_stack(request: AnyRequest) -> Stack:
     return await stacks.template_stack(request.ports, request.actor, request.params["id"])
 
@@ -118,7 +131,9 @@ async def _workspace_stack(request: AnyRequest) -> Stack:
 HOST: Final = FileCollection("host", "/v1/host/workspace/files", _default_stack, wire=True)
 FILE_COLLECTIONS: Final = (
     HOST,
-    FileCollection("agents", "/v1/agents/{id}/files", _agent_stack),
+    FileCollection(
+        "agents", "/v1/agents/{id}/files", _agent_stack, load_readable=_readable_agent_stack
+    ),
     FileCollection("templates", "/v1/templates/{id}/files", _template_stack, admin=True),
     FileCollection("defaults", "/v1/defaults/files", _defaults_stack, admin=True),
     FileCollection("workspaces", "/v1/workspaces/{id}/files", _workspace_stack),
@@ -166,19 +181,24 @@ def _list_endpoint(collection: FileCollection) -> Endpoint:
     )
     async def list_files(request: AnyRequest) -> Response:
         """List files, with content only if requested."""
-        stack = await collection.load_stack(request)
+        readable = await collection.load_readable_stack(request)
+        stack, inherited_only = readable.stack, readable.inherited_only
         include_content = not collection.wire and request.query.content
         variant = (
             "wire"
             if collection.wire
             else f"content: {include_content and ('raw' if request.query.raw else 1)}"
         )
-        etag = await files.load_etag(request.ports, stack, request.query.prefix, variant)
+        etag = await files.load_etag(
+            request.ports, stack, request.query.prefix, variant, inherited_only=inherited_only
+        )
         if etag_matches(request, etag):
             return _with_agent_header(not_modified(etag), stack)
 
         async def build() -> FileListModel | OverlayFileListModel | SharedBody:
-            view = await files.load_view(request.ports, stack, request.query.prefix)
+            view = await files.load_view(
+                request.ports, stack, request.query.prefix, inherited_only=inherited_only
+            )
             result = await _build_listing(collection, request, view, include_content)
             raise_if_superseded(etag, view.etag(request.query.prefix, variant), result)
             return result
@@ -254,10 +274,12 @@ def _get_endpoint(collection: FileCollection) -> Endpoint:
     )
     async def get(request: AnyRequest) -> Response:
         """Get a file, at its current or an earlier version."""
-        stack, path = await collection.load_stack(request), collection.path(request)
+        readable, path = await collection.load_readable_stack(request), collection.path(request)
         if request.query.version is not None:
-            return await _version_response(collection, request, request.query.version)
-        file = await files.get_file(request.ports, stack, path)
+            return await _version_response(collection, request, readable, request.query.version)
+        file = await files.get_file(
+            request.ports, readable.stack, path, inherited_only=readable.inherited_only
+        )
         if etag_matches(request, file.etag):
             return not_modified(file.etag)
         raw = not collection.wire and request.query.raw
@@ -286,12 +308,15 @@ def _scope_key(scope: Scope) -> tuple[str, str, str]:
 
 
 async def _version_response(
-    collection: FileCollection, request: AnyRequest, version: int
+    collection: FileCollection, request: AnyRequest, readable: ReadableStack, version: int
 ) -> Response:
     """Response with one version, as the stack numbers it."""
-    stack = await collection.load_stack(request)
     file, content = await files.read_version(
-        request.ports, stack, collection.path(request), version
+        request.ports,
+        readable.stack,
+        collection.path(request),
+        version,
+        inherited_only=readable.inherited_only,
     )
     if etag_matches(request, file.etag):
         return not_modified(file.etag)
