@@ -13,8 +13,9 @@ from carrel.core.access import Actor
 from carrel.core.agents.private_access import opens_every_agent
 from carrel.core.identifiers import Scope, ScopeKind
 from carrel.core.items import agent_of_items_scope, is_person_items_scope, person_items_scope
+from carrel.core.memory.memory import memory_from_record
 from carrel.core.store.event import RECORD_CHANGED, Event
-from carrel.core.store.record import RecordType, decode_body
+from carrel.core.store.record import Record, RecordType, decode_body
 from carrel.ports import Ports
 
 Batch = tuple[Event, ...]
@@ -26,13 +27,10 @@ _UNKNOWN_AGENT: Final = ""
 """Agent of a deleted record: open only to callers who may open every agent."""
 
 
-class _AgentReference(Struct, frozen=True):
-    """The field that memories and dreams have in common.
+class _DreamAgent(Struct, frozen=True):
+    """Agent of a dream; the record of a dream schedule lacks it and has the agent's id."""
 
-    The record of an agent's dream schedule lacks it and has the agent's id.
-    """
-
-    agent: str = _UNKNOWN_AGENT
+    agent: str = ""
 
 
 async def visible_to(ports: Ports, actor: Actor, batches: Batches) -> Batches:
@@ -96,9 +94,11 @@ async def _find_agents_of_records(
             if _is_of_agent(event) and event.payload["noun"] == record_type
         }
         records = await ports.records.get(tenant, record_type, sorted(ids)) if ids else ()
-        agents |= {
-            record.id: decode_body(record, _AgentReference).agent or record.id
-            for record in records
-            if record
-        }
+        agents |= {record.id: _agent_of_record(record) for record in records if record}
     return agents
+
+
+def _agent_of_record(record: Record) -> str:
+    if record.type is RecordType.MEMORY:
+        return memory_from_record(record).agent
+    return decode_body(record, _DreamAgent).agent or record.id
