@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import click
 import msgspec
-from docs import access_rules
 
 from carrel.cli import main as command_line
 from carrel.server.graphql import SCHEMA_TEXT
@@ -41,6 +40,7 @@ from carrel.tools.tool import Tool
 from carrel.wiring.ports import open_ports
 from carrel.wiring.server_app import endpoints
 from carrel.wiring.store_metrics import observe_store
+from docs import access_rules
 
 REFERENCE: Final = File(__file__).parent / "reference"
 Json = dict[str, Any]

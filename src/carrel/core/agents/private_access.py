@@ -102,7 +102,9 @@ def require_visible(actor: Actor, agent: Record, name: str | None = None) -> Age
 def require_full_access(actor: Actor, agent: Record, name: str | None = None) -> None:
     """Raise NotFound or Forbidden unless the caller may open what is private to the agent."""
     if require_visible(actor, agent, name) is not AgentAccess.FULL:
-        raise Forbidden(f"agent {name or agent.id} is private to another person")
+        raise Forbidden(
+            f"agent {name or agent.id} is private to another person", privateAgent=agent.id
+        )
 
 
 def is_private_path(path: Path) -> bool:
@@ -123,5 +125,8 @@ def require_open_file(path: Path, file: File | None) -> File:
     Raises Forbidden for every other path, also if it does not exist.
     """
     if file is None or not is_open_file(file):
-        raise Forbidden(f"{path} is private to this agent, or not one of its inherited live files")
+        raise Forbidden(
+            f"{path} is private to this agent, or not one of its inherited live files",
+            privateAgent=True,
+        )
     return file
