@@ -245,7 +245,9 @@ async def test_agents_and_tenants_have_separate_memories(marco: MemoryAgent) -> 
     assert await marco.recall("tea") == ["tea"]
 
 
-async def test_a_key_reaches_only_its_own_agent_and_a_member_only_their_own(marco: MemoryAgent) -> None:
+async def test_a_key_or_a_member_reaches_only_their_own_agent(
+    marco: MemoryAgent,
+) -> None:
     ports, tenant = marco.ports, marco.tenant
     polo = await tenant.create_agent("polo", "Polo")
     spec = KeySpec("a key", CredentialKind.AGENT, agent=polo.id)
