@@ -224,10 +224,10 @@ async def test_members_see_the_agent_and_its_inherited_live_files(office: Office
     version = {"version": read.json()["version"]}
     again = await member.get(f"/v1/agents/{agent}/files/IDENTITY.md", params=version)
     assert again.json()["content"] == read.json()["content"]
-    body = {"action": "list", "agentId": agent, "includeContent": True}
-    overlay = await member.post("/api/workspaces/files", json=body)
+    listing: Any = {"action": "list", "agentId": agent, "includeContent": True}
+    overlay = await member.post("/api/workspaces/files", json=listing)
     assert {file["path"] for file in overlay.json()["files"]} == paths
-    owner = await office.private.callers["tenant owner"].post("/api/workspaces/files", json=body)
+    owner = await office.private.callers["tenant owner"].post("/api/workspaces/files", json=listing)
     assert SECRET in owner.text
 
 
