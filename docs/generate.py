@@ -306,7 +306,7 @@ def access() -> str:
         "permission of its request besides."
     )
     heads = ["private thing", "permission to read", *access_rules.CALLERS]
-    seen = table(
+    visibility = table(
         ["", *access_rules.CALLERS],
         [
             [
@@ -325,7 +325,7 @@ def access() -> str:
         about,
         "## A private agent",
         table(heads, access_rules.access_rows(access_rules.PRIVATE_AGENT)),
-        seen,
+        visibility,
         note,
         "## A shared agent",
         table(heads, access_rules.access_rows(access_rules.SHARED_AGENT)),

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import httpx
 import pytest
+from tests.server.private_agent import SECRET, PrivateAgent, create_private_agent
 from tests.support.full_app import FullApp, open_full_app, settings_in
-from tests.support.private_agent import SECRET, PrivateAgent, create_private_agent
 
 from carrel.actions.accounts import credentials
 from carrel.actions.events.visibility import select_visible
@@ -251,13 +251,13 @@ def listing_requests(agent: str) -> list[tuple[str, str, Any]]:
 async def test_listings_omit_what_is_private(office: Office) -> None:
     private = office.private
     for method, url, body in listing_requests(private.agent):
-        shown = {}
+        leaks = {}
         for caller in ("other member", "other tenant", "agent's owner", "tenant admin"):
             response = await private.callers[caller].request(method, url, json=body)
             assert response.status_code == 200, (caller, url, response.text)
             things = (SECRET, private.run, private.approval)
-            shown[caller] = any(thing in response.text for thing in things)
-        assert shown == {
+            leaks[caller] = any(thing in response.text for thing in things)
+        assert leaks == {
             "other member": False,
             "other tenant": False,
             "agent's owner": True,
@@ -280,7 +280,7 @@ async def test_graphql_refuses_private_files_and_history_to_members(office: Offi
 
 
 async def test_events_of_private_agents_are_for_their_people(office: Office) -> None:
-    ports, seen = office.app.ports, {}
+    ports, counts = office.app.ports, {}
     for caller in ("other member", "agent's owner", "tenant admin", "service"):
         token = office.private.callers[caller].headers["Authorization"].partition(" ")[2]
         actor = await credentials.authenticate(ports, token)
@@ -293,9 +293,9 @@ async def test_events_of_private_agents_are_for_their_people(office: Office) -> 
             or event.payload.get("agentId") == office.private.agent
             or event.payload.get("noun") == "memory"
         ]
-        seen[caller] = len(private_events)
-    assert seen["other member"] == 0
-    assert seen["agent's owner"] == seen["tenant admin"] == seen["service"] > 5
+        counts[caller] = len(private_events)
+    assert counts["other member"] == 0
+    assert counts["agent's owner"] == counts["tenant admin"] == counts["service"] > 5
 
 
 async def test_mcp_is_closed_to_others(office: Office, tmp_path: File) -> None:

@@ -263,9 +263,9 @@ async def test_a_key_or_a_member_reaches_only_their_own_agent(
     with pytest.raises(Forbidden):
         await memories.list_memories(ports, member, "marco")
     await agents.patch(ports, marco.owner, "marco", {"owner_id": member.person})
-    kept = await memories.remember(ports, member, "marco", NewMemory("tea"))
-    assert (await memories.list_memories(ports, member, "marco")).items == (kept.memory,)
-    await memories.forget(ports, member, "marco", kept.memory.id)
+    own = await memories.remember(ports, member, "marco", NewMemory("tea"))
+    assert (await memories.list_memories(ports, member, "marco")).items == (own.memory,)
+    await memories.forget(ports, member, "marco", own.memory.id)
 
 
 async def test_memories_are_listed_in_pages(marco: MemoryAgent) -> None:

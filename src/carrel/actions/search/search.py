@@ -145,8 +145,8 @@ async def _audit_hits(
 ) -> None:
     """Record that the caller sees memories or transcripts of other people's agents."""
     ids = {hit.agent for hit in hits if hit.kind is not SearchScope.FILES}
-    shown = [agent for agent in agents if agent.id in ids]
-    await audit_reads(ports, actor, _AUDIT_REASON, shown)
+    read_agents = [agent for agent in agents if agent.id in ids]
+    await audit_reads(ports, actor, _AUDIT_REASON, read_agents)
 
 
 def _to_snippet(

@@ -73,14 +73,12 @@ class FileCollection:
     """Implements exactly RFC 0059: its paths and closed objects."""
     admin: bool = False
     """Writes affect other agents, so they require tenant:admin."""
-    load_readable: Callable[[AnyRequest], Awaitable[ReadableStack]] | None = None
-    """Loads the stack of a read, where callers may read only some files."""
 
     async def load_readable_stack(self, request: AnyRequest) -> ReadableStack:
         """Stack of a read, with the files that the caller may read."""
-        if self.load_readable is None:
+        if self.load_stack is not _agent_stack:
             return ReadableStack(await self.load_stack(request))
-        return await self.load_readable(request)
+        return await stacks.readable_agent_stack(request.ports, request.actor, request.params["id"])
 
     def path(self, request: AnyRequest) -> Path:
         text = request.params["path"]
@@ -112,10 +110,6 @@ async def _agent_stack(request: AnyRequest) -> Stack:
     return await stacks.agent_stack(request.ports, request.actor, request.params["id"])
 
 
-async def _readable_agent_stack(request: AnyRequest) -> ReadableStack:
-    return await stacks.readable_agent_stack(request.ports, request.actor, request.params["id"])
-
-
 async def _template_stack(request: AnyRequest) -> Stack:
     return await stacks.template_stack(request.ports, request.actor, request.params["id"])
 
@@ -131,9 +125,7 @@ async def _workspace_stack(request: AnyRequest) -> Stack:
 HOST: Final = FileCollection("host", "/v1/host/workspace/files", _default_stack, wire=True)
 FILE_COLLECTIONS: Final = (
     HOST,
-    FileCollection(
-        "agents", "/v1/agents/{id}/files", _agent_stack, load_readable=_readable_agent_stack
-    ),
+    FileCollection("agents", "/v1/agents/{id}/files", _agent_stack),
     FileCollection("templates", "/v1/templates/{id}/files", _template_stack, admin=True),
     FileCollection("defaults", "/v1/defaults/files", _defaults_stack, admin=True),
     FileCollection("workspaces", "/v1/workspaces/{id}/files", _workspace_stack),
@@ -311,12 +303,9 @@ async def _version_response(
     collection: FileCollection, request: AnyRequest, readable: ReadableStack, version: int
 ) -> Response:
     """Response with one version, as the stack numbers it."""
+    path, inherited_only = collection.path(request), readable.inherited_only
     file, content = await files.read_version(
-        request.ports,
-        readable.stack,
-        collection.path(request),
-        version,
-        inherited_only=readable.inherited_only,
+        request.ports, readable.stack, path, version, inherited_only=inherited_only
     )
     if etag_matches(request, file.etag):
         return not_modified(file.etag)
