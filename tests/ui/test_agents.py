@@ -216,6 +216,7 @@ def test_a_member_is_told_that_another_persons_agent_is_private(
     api_setup.put_file(f"/v1/agents/{agent['id']}", "notes/plan.md", "a plan")
     token = api_setup.create_token(api_setup.create_person("Mia Member"))
     user = signed_in_page(token=token)
+    user.expected_statuses.add(403)
     user.visit(f"/agents/{agent['id']}/memory")
     notice = user.page.get_by_text("You cannot see this agent's private files.").first
     expect(notice).to_be_visible()
