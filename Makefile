@@ -79,7 +79,7 @@ bench: $(VENV)/.dev ## run the benchmarks and print ratios (ARGS="serve tools" f
 	$(PY) -m bench $(ARGS)
 
 docs: $(VENV)/.dev ## generate docs/reference from the code
-	$(PY) docs/generate.py
+	$(PY) -m docs.generate
 
 pictures: $(VENV)/.dev ui/node_modules/.dev $(CONSOLE) ## take screenshots of the console with the demo data
 	$(PY) docs/pictures.py

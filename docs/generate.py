@@ -40,6 +40,7 @@ from carrel.tools.tool import Tool
 from carrel.wiring.ports import open_ports
 from carrel.wiring.server_app import endpoints
 from carrel.wiring.store_metrics import observe_store
+from docs import access_rules
 
 REFERENCE: Final = File(__file__).parent / "reference"
 Json = dict[str, Any]
@@ -295,7 +296,44 @@ def _requirement(schema: Json, name: str) -> str:
     return f"default `{msgspec.json.encode(field['default']).decode()}`"
 
 
+def access() -> str:
+    """Who may open what is private to an agent."""
+    about = (
+        "What is private to an agent, and who may open it, on every protocol. An agent that is not "
+        "shared is private. *no* is 403, or 404 for the id of a run or an approval; listings, "
+        "search, the inbox and event streams omit what the caller may not open. *audited*: the "
+        "audit log names the reader and the agent, once per request. Every caller needs the "
+        "permission of its request besides."
+    )
+    heads = ["private thing", "permission to read", *access_rules.CALLERS]
+    visibility = table(
+        ["", *access_rules.CALLERS],
+        [
+            [
+                "its record, template and inherited live files",
+                *access_rules.visibility_row(access_rules.PRIVATE_AGENT),
+            ]
+        ],
+    )
+    note = (
+        "An inherited live file comes from the template or the defaults, is neither pinned nor "
+        "managed, and is not on the list of private files. Files that the agent overrides are its "
+        "own. `GET /v1/agents/{id}/files` lists exactly these files to other members."
+    )
+    return page(
+        "Access",
+        about,
+        "## A private agent",
+        table(heads, access_rules.access_rows(access_rules.PRIVATE_AGENT)),
+        visibility,
+        note,
+        "## A shared agent",
+        table(heads, access_rules.access_rows(access_rules.SHARED_AGENT)),
+    )
+
+
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "access.md": access,
     "commands.md": commands,
     "graphql.md": graphql,
     "metrics.md": metrics,

@@ -121,4 +121,6 @@ async def test_a_persons_item_keys_are_in_no_other_persons_run_log(anywhere: Por
         == await event_types(owner)
         == [("run.started", WORKSPACE_UPDATED)] * 2
     )
-    assert await event_types(as_bob) == [("run.started",)] * 2
+    assert (await run_log.poll_run(ports, as_bob, run)).events == ()
+    with pytest.raises(NotFound):
+        await runs.get(ports, as_bob, run.id)

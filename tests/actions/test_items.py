@@ -113,9 +113,9 @@ async def test_items_belong_to_the_owner_else_the_human_else_the_caller(ports: P
         [tree] = await ports.trees.read((person_items_scope(ada.tenant, person),))
         assert len(tree.heads) == 1, expected
     assert await read_items(ports, as_eve, "paired") == {"from": "paired"}
-    assert await read_items(ports, as_eve, "unowned") == {"from": "paired"}
+    assert await read_items(ports, as_eve, "owned") == {"from": "owned"}
     with pytest.raises(Forbidden):
-        await items.list_items(ports, as_eve, "owned")
+        await items.list_items(ports, as_eve, "unowned")
     unowned_actor = await actor_of_agent(ports, ada, unowned)
     with pytest.raises(Conflict, match="ownerId"):
         await items.put(ports, unowned_actor, "unowned", "k", "v")

@@ -207,3 +207,19 @@ def test_settings_are_read_only_for_members_and_hostile_names_stay_text(
     expect(page.get_by_role("button", name="Save")).to_have_count(0)
     expect(page.get_by_role("textbox", name="Slug")).to_be_disabled()
     assert page.evaluate("document.documentElement.scrollWidth") <= NARROW[0]
+
+
+def test_a_member_is_told_that_another_persons_agent_is_private(
+    api_setup: ApiSetup, signed_in_page: OpenPage
+) -> None:
+    agent = api_setup.create_agent("Ada")
+    api_setup.put_file(f"/v1/agents/{agent['id']}", "notes/plan.md", "a plan")
+    token = api_setup.create_token(api_setup.create_person("Mia Member"))
+    user = signed_in_page(token=token)
+    user.expected_statuses.add(403)
+    user.visit(f"/agents/{agent['id']}/memory")
+    notice = user.page.get_by_text("You cannot see this agent's private files.").first
+    expect(notice).to_be_visible()
+    user.visit(f"/agents/{agent['id']}/workspace")
+    expect(user.page.get_by_text("IDENTITY.md").first).to_be_visible()
+    expect(user.page.get_by_text("plan.md")).to_have_count(0)

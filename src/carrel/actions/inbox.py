@@ -7,10 +7,11 @@ from typing import Final
 
 from msgspec import Struct
 
+from carrel.actions.agent_access import has_full_access, list_agents_of_person
 from carrel.actions.overlay.pending_updates import PendingPin, list_pending_pins
-from carrel.actions.records import iter_records
 from carrel.core.access import Actor
-from carrel.core.agents.agent import agent_from_record, by_human_index, by_owner_index
+from carrel.core.agents.agent import agent_from_record
+from carrel.core.agents.private_access import opens_every_agent
 from carrel.core.agents.template import template_from_record
 from carrel.core.approvals import Approval, ApprovalStatus, approval_from_record, approval_index_key
 from carrel.core.errors import Forbidden
@@ -53,7 +54,10 @@ def is_callers_agent(actor: Actor, agent: Record) -> bool:
 
 
 async def load_inbox(ports: Ports, actor: Actor, *, mine: bool = False) -> Inbox:
-    """Load the pending items of the tenant or the caller's agents. Raises Forbidden."""
+    """Load the pending items of the tenant or the caller's agents. Raises Forbidden.
+
+    Omits those of agents that the caller may not open.
+    """
     if actor.is_confined:
         raise Forbidden("this credential is confined to one workspace")
     pins = await _load_pins(ports, actor, mine)
@@ -79,21 +83,13 @@ async def _load_pins(ports: Ports, actor: Actor, mine: bool) -> InboxSection:
 async def _iter_agents(ports: Ports, actor: Actor, mine: bool) -> AsyncIterator[Sequence[Record]]:
     """Iterate over the tenant's agents in batches, or the caller's in one batch."""
     if mine:
-        person = actor.person
-        index_keys = [by_human_index(person), by_owner_index(person)] if person else []
-        callers_agents = [
-            agent_record
-            for index_key in index_keys
-            async for agent_record in iter_records(ports, actor.tenant, RecordType.AGENT, index_key)
-        ]
-        by_id = {agent.id: agent for agent in callers_agents}
-        yield [by_id[id] for id in sorted(by_id)]
+        yield await list_agents_of_person(ports, actor)
         return
     after = ""
     while batch := await ports.records.list(
         actor.tenant, RecordType.AGENT, after=after, limit=_AGENT_PAGE_SIZE
     ):
-        yield batch
+        yield [agent for agent in batch if has_full_access(actor, agent)]
         after = batch[-1].id
 
 
@@ -101,21 +97,23 @@ async def _load_approvals(ports: Ports, actor: Actor, mine: bool) -> InboxSectio
     index_key = approval_index_key(status=ApprovalStatus.REQUESTED)
     count, first = 0, list[Approval]()
     async for agents, records in _iter_pending(ports, actor, RecordType.APPROVAL, index_key):
-        visible = [
-            record
-            for id, record in records
-            if not mine or (id in agents and is_callers_agent(actor, agents[id]))
-        ]
+        visible = [record for id, record in records if _is_listed(actor, agents.get(id), mine)]
         count += len(visible)
         first += [approval_from_record(record) for record in visible[: MAX_LISTED - len(first)]]
     return InboxSection(count, approvals=tuple(first))
+
+
+def _is_listed(actor: Actor, agent: Record | None, mine: bool) -> bool:
+    if agent is None:
+        return not mine and opens_every_agent(actor)
+    return is_callers_agent(actor, agent) if mine else has_full_access(actor, agent)
 
 
 async def _load_dreams(ports: Ports, actor: Actor, mine: bool) -> InboxSection:
     count, first = 0, list[tuple[Record, Dream]]()
     async for agents, records in _iter_pending(ports, actor, RecordType.DREAM, PROPOSALS_INDEX_KEY):
         dreams = [(agents[id], record) for id, record in records if id in agents]
-        visible = [item for item in dreams if not mine or is_callers_agent(actor, item[0])]
+        visible = [item for item in dreams if _is_listed(actor, item[0], mine)]
         count += len(visible)
         listed = visible[: MAX_LISTED - len(first)]
         first += [(agent, dream_from_record(record)) for agent, record in listed]

@@ -16,7 +16,7 @@ from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import TenantRules
 from carrel.actions.records import Page, get_by_id_or_slug
 from carrel.actions.retry import retry_on_conflict
-from carrel.core.access import Actor, CredentialKind, Role
+from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_from_record
 from carrel.core.errors import (
     Busy,
@@ -232,8 +232,6 @@ async def _resolve_scope(ports: Ports, actor: Actor, name: str) -> tuple[Record,
     person = fields.owner_id or fields.human_pair_id or actor.person
     if person is None:
         raise Conflict("this agent has no person whose items it shares: set its ownerId")
-    if actor.kind is CredentialKind.PERSON and actor.role is Role.MEMBER and actor.person != person:
-        raise Forbidden("these items belong to another person")
     return record, person_items_scope(record.tenant, person)
 
 

@@ -184,10 +184,12 @@ async def commit_changes(  # noqa: PLR0913 - keyword options of one commit
     drafts: FileDrafts = NO_DRAFTS,
     max_versions: int = 100,
     audit_subjects: Sequence[str] = (),
+    tenant: str = "",
 ) -> TimestampMs:
     """Apply all changes and file drafts or none; return the commit's time.
 
-    The audit names the author and, for an actor, the key. Raises Conflict if a unique key is in use
+    The audit names the author and, for an actor, the key. A commit that is only audited needs its
+    `tenant`. Raises Conflict if a unique key is in use
     or a new path is not free, else Busy.
     """
     committed_at = ports.clock.now()
@@ -205,6 +207,7 @@ async def commit_changes(  # noqa: PLR0913 - keyword options of one commit
         max_versions=max_versions,
         audit_subjects=tuple(audit_subjects),
         key=key,
+        audited_tenant=tenant,
     )
     [outcome] = await ports.trees.commit([commit])
     if isinstance(outcome, Applied):

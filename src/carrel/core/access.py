@@ -92,6 +92,11 @@ class Actor:
         return KeyReference(self.key, self.key_name) if self.key else None
 
     @property
+    def is_admin(self) -> bool:
+        """Whether the caller is owner or admin, or has the permission of one."""
+        return self.role in ADMIN_ROLES or Permission.TENANT_ADMIN in self.permissions
+
+    @property
     def is_person_admin(self) -> bool:
         """Whether the caller is a person who is owner or admin."""
         return self.kind is CredentialKind.PERSON and self.role in ADMIN_ROLES
@@ -132,10 +137,7 @@ def require_write_access(actor: Actor, scope: Scope, path: Path, writable: Itera
         raise Forbidden(
             f"agents may not write {path}: the policy's agentWritable does not match it"
         )
-    is_admin = (
-        actor.role in {Role.OWNER, Role.ADMIN} or Permission.TENANT_ADMIN in actor.permissions
-    )
-    if actor.kind is CredentialKind.PERSON and not is_admin:
+    if actor.kind is CredentialKind.PERSON and not actor.is_admin:
         raise Forbidden("only an owner or admin may change an agent's files")
 
 

@@ -132,6 +132,12 @@ def is_person_items_scope(scope: Scope) -> bool:
     return scope.kind is ScopeKind.ITEMS and scope.name.startswith("user-")
 
 
+def agent_of_items_scope(scope: Scope) -> str | None:
+    """Id of the agent whose items a scope holds; None for other scopes."""
+    is_agents = scope.kind is ScopeKind.ITEMS and scope.name.startswith("agent-")
+    return scope.name.removeprefix("agent-") if is_agents else None
+
+
 def item_media_type(created_by: str, created_at: TimestampMs | None = None) -> str:
     """Media type of a value, with its first author and creation time as parameters.
 

@@ -20,7 +20,12 @@ SHARED_PATHS: Final = frozenset(
 _PRIVATE_NAMES: Final = frozenset(
     {"user.md", "memory.md", "dreams.md", "memory-index.json", "notes", "memory"}
 )
-"""Names at the root of a shared workspace that are private, with everything below them."""
+"""Names at the root of a workspace that are private, with everything below them."""
+
+
+def is_private_path(path: Path) -> bool:
+    """Whether a path is private to an agent by its name, in any letter case and layer."""
+    return path.text.partition("/")[0].casefold() in _PRIVATE_NAMES
 
 
 def is_visible(path: Path, audience: Audience, *, is_shared_workspace: bool = False) -> bool:
@@ -33,7 +38,7 @@ def is_visible(path: Path, audience: Audience, *, is_shared_workspace: bool = Fa
     if audience is Audience.MAIN:
         return True
     if is_shared_workspace:
-        return path.text.partition("/")[0].casefold() not in _PRIVATE_NAMES
+        return not is_private_path(path)
     return path in SHARED_PATHS
 
 

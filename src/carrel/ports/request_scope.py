@@ -22,7 +22,7 @@ class RequestScope:
     Tasks that outlive the request do not use it.
     """
 
-    __slots__ = ("_loaded_at", "_revision", "commits", "is_open", "receive")
+    __slots__ = ("_loaded_at", "_revision", "audited_reads", "commits", "is_open", "receive")
 
     def __init__(self, receive: Receive | None = None) -> None:
         self.receive = receive
@@ -30,6 +30,8 @@ class RequestScope:
         self._loaded_at: float | None = None
         self.commits = 0
         self.is_open = True
+        self.audited_reads: set[tuple[str, str]] = set()
+        """Reason and agent of the reads that the audit names already."""
 
     def get(self) -> int | None:
         """Return the revision; None if it must be loaded."""

@@ -15,12 +15,12 @@ from carrel.actions.events import streams
 from carrel.actions.events.public_cursors import FROM_START, conceal_cursor, conceal_event
 from carrel.actions.events.run_log import listen_to_run
 from carrel.actions.events.streams import (
-    Batches,
     EventRingBuffer,
     EventSubscriber,
     listen,
     shared_broadcaster,
 )
+from carrel.actions.events.visibility import Batches
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.runs import runs

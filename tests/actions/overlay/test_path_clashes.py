@@ -95,11 +95,11 @@ async def test_clashes_from_before_are_reported_by_doctor_and_impact(
             "SOUL.md is a file of its template and a directory of its agent",
         ),
     ]
-    impact = await edit_impact.load_impact(ports, tenant.sales, EXTRA)
+    impact = await edit_impact.load_impact(ports, tenant.owner, tenant.sales, EXTRA)
     assert impact.clashes == (LayerClash("defaults", BELOW),)
-    impact = await edit_impact.load_impact(ports, tenant.defaults, BELOW)
+    impact = await edit_impact.load_impact(ports, tenant.owner, tenant.defaults, BELOW)
     assert impact.clashes == (LayerClash("template", EXTRA),)
-    impact = await edit_impact.load_impact(ports, tenant.sales, Path("SOUL.md"))
+    impact = await edit_impact.load_impact(ports, tenant.owner, tenant.sales, Path("SOUL.md"))
     assert impact.clashes == (LayerClash("agent marco", Path("SOUL.md/mine")),)
 
 

@@ -113,8 +113,11 @@ async def test_a_deleted_session_leaves_no_text_in_rows_index_log_or_files(
     assert find_text(tmp_path, SECRET) == []
     assert len(await sessions.search(ports, owner, "cook", OTHER, limit=100)) == 60
     assert f"transcripts/cook/{SESSION.format(2)}.jsonl" in find_text(tmp_path, OTHER)
-    [entry, *_] = (await audit.list_audit_entries(ports, owner)).items
-    assert entry.reason == "delete a session"
+    [read, entry, *_] = (await audit.list_audit_entries(ports, owner)).items
+    assert (read.reason, entry.reason) == (
+        "read transcripts of a private agent",
+        "delete a session",
+    )
     assert entry.subjects[-2] == f"session/{SESSION.format(1)}"
     with pytest.raises(NotFound):
         await delete_session(ports, owner, "cook", SESSION.format(1))

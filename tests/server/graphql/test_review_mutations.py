@@ -154,14 +154,16 @@ async def test_accepting_needs_a_person_with_an_admin_role(
     variables = {"agent": "marco", "file": GUARDRAILS, "sha": sha("be good")}
     bulk = {"template": "sales", "file": GUARDRAILS, "tenant": sample.tenant, "sha": sha("be good")}
     machine = await server.key(owner, *Permission)
-    for client in (await create_member(server, owner), machine):
+    member = await create_member(server, owner)
+    for client in (member, machine):
         assert await query_error_code(client, ACCEPT, **variables) == "FORBIDDEN"
         assert (
             await query_error_code(client, ACCEPT, **{**variables, "agent": "missing"})
             == "FORBIDDEN"
         )
         assert await query_error_code(client, BULK, **bulk) == "FORBIDDEN"
-        assert len((await query_data(client, STATUS, agent="marco"))["agentPinStatus"]) >= 3
+    assert len((await query_data(machine, STATUS, agent="marco"))["agentPinStatus"]) >= 3
+    assert await query_error_code(member, STATUS, agent="marco") == "FORBIDDEN"
     admin = await create_member(server, owner, "admin")
     assert (await query_data(admin, ACCEPT, **variables))["acceptTemplateUpdate"][
         "id"

@@ -111,7 +111,7 @@ async def test_a_person_is_asked_in_the_middle_of_a_call(
 async def test_only_callers_who_may_answer_are_asked(ports: Ports) -> None:
     owner = await create_agent(ports)
     _, member = await add_person(ports, owner, "bob")
-    agent = (await agents.get(ports, owner, "kate")).id
+    agent = (await agents.patch(ports, owner, "kate", {"is_shared": True})).id
     itself = Actor(
         owner.tenant,
         "key_1",

@@ -1,7 +1,7 @@
 // Loading, empty and error states of queries.
 
 import type { UseQueryResult } from "@tanstack/react-query";
-import { AlertTriangle, type LucideIcon } from "lucide-react";
+import { AlertTriangle, Lock, type LucideIcon } from "lucide-react";
 import type { ReactNode } from "react";
 import { Problem, toSentence } from "../api/problem";
 import { Button } from "./button";
@@ -32,8 +32,25 @@ export function EmptyState({ icon: Icon, title, children }: EmptyStateProps) {
   );
 }
 
+/** Says that an agent is private to another person. */
+function PrivateAgentNotice() {
+  return (
+    <div className="notice" role="status">
+      <Lock size={16} aria-hidden />
+      <div className="grow">
+        <strong>You cannot see this agent's private files.</strong>
+        <div className="soft">
+          Its files, memories, sessions, runs and items are open to its owner, its paired human,
+          owners and admins.
+        </div>
+      </div>
+    </div>
+  );
+}
+
 export function ErrorNotice({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   const problem = error instanceof Problem ? error : null;
+  if (problem?.details.privateAgent) return <PrivateAgentNotice />;
   return (
     <div className="notice bad" role="alert">
       <AlertTriangle size={16} aria-hidden />

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from carrel.actions.overlay.agent_layers import load_classes, load_many_agent_layers
-from carrel.actions.overlay.pin_reviews import can_see_agent
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import ID_PREFIXES, Page, get_by_id_or_slug, validate_cursor
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_from_record, by_template_index
 from carrel.core.agents.layers import build_stack
+from carrel.core.agents.private_access import require_full_access
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay.agent_resolution import AgentFileResolver, overridden_paths
@@ -104,10 +104,10 @@ async def load_workspaces(
 async def count_overrides(ports: Ports, actor: Actor, agents: Sequence[Record]) -> tuple[int, ...]:
     """Count the inherited files that each agent overrides.
 
-    Raises NotFound if the caller may not see one of the agents.
+    Raises NotFound or Forbidden if the caller may not open one of the agents.
     """
-    if not all(can_see_agent(actor, agent) for agent in agents):
-        raise NotFound("no such agent")
+    for agent in agents:
+        require_full_access(actor, agent)
     classes = (await load_rules(ports, actor.tenant)).policy.classes
     stacks = [build_stack(agent) for agent in agents]
     scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
@@ -117,15 +117,15 @@ async def count_overrides(ports: Ports, actor: Actor, agents: Sequence[Record]) 
 
 
 async def find_newest_runs(
-    ports: Ports, actor: Actor, agents: Sequence[str]
+    ports: Ports, actor: Actor, agents: Sequence[Record]
 ) -> tuple[Run | None, ...]:
-    """Find the most recently started run of each agent id.
+    """Find the most recently started run of each agent.
 
-    Raises NotFound if the caller may not see one of the agents.
+    Raises NotFound or Forbidden if the caller may not open one of the agents.
     """
-    if actor.is_confined and any(actor.agent != id for id in agents):
-        raise NotFound("no such agent")
-    scopes = [Scope(actor.tenant, ScopeKind.AGENT, id) for id in agents]
+    for agent in agents:
+        require_full_access(actor, agent)
+    scopes = [Scope(actor.tenant, ScopeKind.AGENT, agent.id) for agent in agents]
     return await ports.runs.newest_by_scope(actor.tenant, scopes)
 
 

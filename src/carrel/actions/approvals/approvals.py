@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from carrel.actions.agent_access import find_open_agents, list_open
 from carrel.actions.approvals.transitions import cancel, commit, expire, seal_context
 from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import load_rules
@@ -154,16 +155,32 @@ async def list_approvals(
     cursor: str = "",
     limit: int = 100,
 ) -> Page[Approval]:
-    """List approvals of the tenant, an agent or a status, oldest first."""
+    """List approvals of the tenant, an agent or a status, oldest first.
+
+    Omits those of agents that the caller may not open.
+    """
     if actor.is_confined and actor.agent is None:
         raise Forbidden("this credential is confined to one workspace")
     agent_name = agent or actor.agent
     agent_id = (await stacks.agent_stack(ports, actor, agent_name))[0].name if agent_name else None
     index_key = approval_index_key(agent=agent_id, status=status)
-    records = await list_page(
-        ports, actor.tenant, RecordType.APPROVAL, index_key=index_key, cursor=cursor, limit=limit
+
+    async def load_page(cursor: str, limit: int) -> Page[Approval]:
+        records = await list_page(
+            ports,
+            actor.tenant,
+            RecordType.APPROVAL,
+            index_key=index_key,
+            cursor=cursor,
+            limit=limit,
+        )
+        return Page(tuple(map(approval_from_record, records.items)), records.next)
+
+    if agent_id is not None:
+        return await load_page(cursor, limit)
+    return await list_open(
+        ports, actor, load_page, lambda item: item.agent, cursor=cursor, limit=limit
     )
-    return Page(tuple(map(approval_from_record, records.items)), records.next)
 
 
 async def wait_until_closed(ports: Ports, actor: Actor, id: str, seconds: float) -> Approval:
@@ -226,7 +243,7 @@ async def supersede(ports: Ports, tenant: str, session: str) -> None:
 async def _get_with_record(ports: Ports, actor: Actor, id: str) -> tuple[Record, Approval]:
     record = await get_record(ports, actor.tenant, RecordType.APPROVAL, id)
     approval = approval_from_record(record)
-    if actor.is_confined and actor.agent != approval.agent:
+    if approval.agent not in await find_open_agents(ports, actor, [approval.agent]):
         raise NotFound(f"no such approval: {id}")
     return record, approval
 

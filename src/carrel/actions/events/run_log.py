@@ -15,14 +15,11 @@ from carrel.actions.events.public_cursors import (
 )
 from carrel.actions.events.streams import (
     PAGE_SIZE,
-    Batch,
-    Batches,
-    can_see,
     concealed,
     follow,
     store_cursor,
-    visible_to,
 )
+from carrel.actions.events.visibility import Batch, Batches, select_visible, visible_to
 from carrel.core.access import Actor
 from carrel.core.errors import ValidationError
 from carrel.core.runs import Run, RunStatus
@@ -70,7 +67,7 @@ async def listen_to_run(
         followed = _remaining(ports, log, cursor)
     else:
         followed = _until_ended(follow(ports, log, cursor, first))
-    return start, visible_to(actor, concealed(ports, followed))
+    return start, visible_to(ports, actor, concealed(ports, followed))
 
 
 async def poll_run(
@@ -95,7 +92,7 @@ async def poll_run(
     [current] = await ports.runs.get(run.tenant, [run.id])
     public = tuple(conceal_event(ports, event) for event in events)
     return RunEventPage(
-        events=tuple(event for event in public if can_see(actor, event)),
+        events=await select_visible(ports, actor, public),
         next=public[-1].cursor if public else start.cursor,
         last_sequence=sequence or 0,
         status=(current or run).status,

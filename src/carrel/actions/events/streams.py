@@ -8,7 +8,7 @@ read starts after the last event of the read before, so no event is missed or re
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Final
 
@@ -18,8 +18,8 @@ from carrel.actions.events.public_cursors import (
     conceal_event,
     reveal_cursor,
 )
-from carrel.core.access import Actor, CredentialKind, Role
-from carrel.core.items import is_person_items_scope, person_items_scope
+from carrel.actions.events.visibility import Batch, Batches, visible_to
+from carrel.core.access import Actor
 from carrel.core.store.event import Event, EventFilter
 from carrel.ports import Events, Ports
 from carrel.ports.logging import get_logger
@@ -29,10 +29,6 @@ _RING_CAPACITY: Final = 4096
 _POLL_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 5.0
 _log = get_logger("carrel.streams")
-
-Batch = tuple[Event, ...]
-Batches = AsyncGenerator[Batch, None]
-"""The consumer must close it unless it reads to the end."""
 
 
 class EventRingBuffer:
@@ -247,25 +243,7 @@ async def listen_to_tenant(
 ) -> tuple[str, Batches]:
     """Follow the events of a tenant that the caller may see."""
     start, batches = await listen(ports, EventFilter(actor.tenant, types=types), since)
-    return start, visible_to(actor, batches)
-
-
-async def visible_to(actor: Actor, batches: Batches) -> Batches:
-    async with aclosing(batches):
-        async for batch in batches:
-            if visible := tuple(event for event in batch if can_see(actor, event)):
-                yield visible
-
-
-def can_see(actor: Actor, event: Event) -> bool:
-    """Hide a person's items, whose event payloads name their keys, from other members."""
-    scope = event.scope
-    if scope is None or not is_person_items_scope(scope):
-        return True
-    sees_all = actor.kind is not CredentialKind.PERSON or actor.role in {Role.OWNER, Role.ADMIN}
-    return sees_all or bool(
-        actor.person and scope == person_items_scope(actor.tenant, actor.person)
-    )
+    return start, visible_to(ports, actor, batches)
 
 
 def store_cursor(ports: Ports, filter: EventFilter, since: str | None) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,7 +23,8 @@ from carrel.actions.overlay.agent_layers import (
 )
 from carrel.actions.overlay.stack_versions import load_versioned_path
 from carrel.core.access import Actor
-from carrel.core.errors import NotFound
+from carrel.core.agents.private_access import is_open_file, require_open_file
+from carrel.core.errors import Forbidden, NotFound
 from carrel.core.identifiers import Path, ScopeKind, Stack
 from carrel.core.overlay.agent_resolution import AgentFileResolver, file_from_version
 from carrel.core.overlay.compose import File, Layers, Workspace, compose, resolve, revisions_etag
@@ -33,6 +35,9 @@ from carrel.ports import CorruptContent, Ports
 
 __all__ = ["DEFAULT_OPTIONS", "WriteOptions", "WriteResult"]
 
+_INHERITED_ONLY: Final = "inherited only"
+"""Part of the ETag of a listing with the inherited live files only."""
+
 
 class FileContents(Struct, frozen=True):
     """Contents of many files, and errors of those that could not be read."""
@@ -41,13 +46,18 @@ class FileContents(Struct, frozen=True):
     failed: Mapping[Path, str]
 
 
-async def get_file(ports: Ports, stack: Stack, path: Path) -> File:
-    """Resolve a path in a workspace, without its content. Raises NotFound."""
+async def get_file(ports: Ports, stack: Stack, path: Path, *, inherited_only: bool = False) -> File:
+    """Resolve a path in a workspace, without its content. Raises NotFound.
+
+    With `inherited_only`, raises Forbidden unless it is an inherited live file of the agent.
+    """
     layers = await ports.trees.read(stack, (path,))
     if stack[0].kind is ScopeKind.AGENT:
         file = await _resolve_for_agent(ports, stack, path, layers)
     else:
         file = resolve(path, layers)
+    if inherited_only:
+        return require_open_file(path, file)
     if file is None:
         raise NotFound(f"no such file: {path}")
     if stack[0].kind is ScopeKind.WORKSPACE:
@@ -103,18 +113,29 @@ async def read_version(ports: Ports, stack: Stack, path: Path, number: int) -> t
     return file, await read_content(ports, file, raw=True)
 
 
-async def find_version(ports: Ports, stack: Stack, path: Path, number: int) -> File:
-    """Find one version as the stack numbers it. Raises NotFound, also for a deletion."""
+async def find_version(
+    ports: Ports, stack: Stack, path: Path, number: int, *, inherited_only: bool = False
+) -> File:
+    """Find one version as the stack numbers it. Raises NotFound and Forbidden.
+
+    A deletion is not found. With `inherited_only`, only the current version of an inherited live
+    file is open.
+    """
+    if inherited_only:
+        file = await get_file(ports, stack, path, inherited_only=True)
+        if file.version != number:
+            raise Forbidden(f"only the current version of {path} is open to this credential")
+        return file
     versioned = await load_versioned_path(ports, stack, path)
-    file = versioned.file
-    if file is None or file.version != number:
-        version = await versioned.find(number)
-        if version.row.head.entry is None:
-            raise NotFound(f"no such version of {path}: {number}")
-        if version.row.redacted:
-            raise NotFound(f"version {number} of {path} was redacted")
-        file = versioned.to_file(version)
-    return file
+    current = versioned.file
+    if current is not None and current.version == number:
+        return current
+    version = await versioned.find(number)
+    if version.row.head.entry is None:
+        raise NotFound(f"no such version of {path}: {number}")
+    if version.row.redacted:
+        raise NotFound(f"version {number} of {path} was redacted")
+    return versioned.to_file(version)
 
 
 async def read_written(ports: Ports, stack: Stack, path: Path, number: int) -> tuple[File, bytes]:
@@ -131,9 +152,10 @@ async def read_written(ports: Ports, stack: Stack, path: Path, number: int) -> t
     return file, await read_content(ports, file, raw=True)
 
 
-async def load_etag(ports: Ports, stack: Stack, *extra: str) -> str:
+async def load_etag(ports: Ports, stack: Stack, *extra: str, inherited_only: bool = False) -> str:
     """Return a listing's ETag; it changes with any layer, file class or agent name."""
     scope = stack[0]
+    extra = (*extra, _INHERITED_ONLY) if inherited_only else extra
     if scope.kind is ScopeKind.AGENT:
         extra = (*extra, (await load_agent_layers(ports, scope.tenant, scope.name)).key)
     elif classes := await load_classes(ports, stack):
@@ -158,10 +180,13 @@ class WorkspaceView(Struct, frozen=True):
     """Set for an agent's workspace only."""
     classes: FileClassRules | None
     """Set for templates and defaults only."""
+    inherited_only: bool = False
+    """Whether it shows only the inherited live files of an agent."""
 
     def etag(self, *extra: str) -> str:
         """Return the ETag of a listing of this view, equal to `load_etag`."""
         revisions = tuple([tree.revision for tree in self.layers])
+        extra = (*extra, _INHERITED_ONLY) if self.inherited_only else extra
         return revisions_etag(self.stack, revisions, *extra, *self._key)
 
     @property
@@ -174,12 +199,13 @@ class WorkspaceView(Struct, frozen=True):
     def workspace(self) -> Workspace:
         if self.agent_layers is None:
             return compose(self.layers, self.classes)
-        return self.agent_layers.resolver.compose(self.layers)
+        workspace = self.agent_layers.resolver.compose(self.layers)
+        return open_files(workspace) if self.inherited_only else workspace
 
     @property
     def inherited_files(self) -> InheritedFiles | None:
-        """None if the workspace is not an agent's or has its own files."""
-        if self.agent_layers is None:
+        """None if the workspace is not an agent's, has its own files or shows only some."""
+        if self.agent_layers is None or self.inherited_only:
             return None
         resolver = self.agent_layers.resolver
         files = resolver.inherited_files(self.layers)
@@ -194,13 +220,20 @@ class WorkspaceView(Struct, frozen=True):
         return 0 if self.agent_layers is None else self.agent_layers.agent.revision
 
 
-async def load_view(ports: Ports, stack: Stack, prefix: str = "") -> WorkspaceView:
+def open_files(workspace: Workspace) -> Workspace:
+    """Return the files of an agent's workspace that are open to every member."""
+    return Workspace({path: file for path, file in workspace.files.items() if is_open_file(file)})
+
+
+async def load_view(
+    ports: Ports, stack: Stack, prefix: str = "", *, inherited_only: bool = False
+) -> WorkspaceView:
     """Load a consistent view; reads again if names or rules changed meanwhile."""
     previous = await _load_view_once(ports, stack, ())
     while True:
         current = await _load_view_once(ports, stack, await ports.trees.read(stack, prefix=prefix))
         if current.has_same_context(previous):
-            return current
+            return replace(current, inherited_only=inherited_only)
         previous = current
 
 

@@ -31,10 +31,12 @@ class RewriteOutcome(Enum):
     """The file has nothing that this rewrite can change."""
 
 
-async def find_file(ports: Ports, stack: Stack, path: Path) -> File | None:
-    """Resolve a path in a workspace; None if there is no such file."""
+async def find_file(
+    ports: Ports, stack: Stack, path: Path, *, inherited_only: bool = False
+) -> File | None:
+    """Resolve a path like `get_file`; None if there is no such file."""
     try:
-        return await files.get_file(ports, stack, path)
+        return await files.get_file(ports, stack, path, inherited_only=inherited_only)
     except NotFound:
         return None
 

@@ -14,7 +14,7 @@ from carrel.core.errors import Busy, NotFound, ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay.agent_resolution import is_pin
 from carrel.core.store.commit import Applied, Commit, Expect, Write
-from carrel.core.store.entry import Entry, Version
+from carrel.core.store.entry import Version
 from carrel.core.store.record import RecordChange, RecordType
 from carrel.ports import Ports
 from carrel.ports.erasure import VersionReplacement

@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from carrel.actions.agent_access import audit_agent_read
 from carrel.actions.memory import memory_files
 from carrel.actions.memory.dream_commit import (
     close_proposal,
@@ -22,13 +23,14 @@ from carrel.actions.memory.dream_inputs import (
     load_dream_inputs,
     load_dream_memories,
 )
-from carrel.actions.memory.memory_files import require_memory_access
+from carrel.actions.memory.memory_files import load_writable_scope
 from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.actions.records import FileDrafts, get_record
 from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_config
+from carrel.core.agents.private_access import PrivateThing
 from carrel.core.errors import Conflict, NotFound, WorkspaceConflict
 from carrel.core.files.diff import unified_diff
 from carrel.core.identifiers import Scope
@@ -78,8 +80,8 @@ async def sweep(
     NotFound, Forbidden, WorkspaceTooLarge, Busy, and Conflict if MEMORY.md is not text or, without
     `force`, if a scheduled agent dreamed within its interval.
     """
-    [scope, *_] = await stacks.agent_stack(ports, actor, agent)
-    require_memory_access(actor, scope)
+    scope = await load_writable_scope(ports, actor, agent)
+    await audit_agent_read(ports, actor, PrivateThing.MEMORIES, scope.name)
     if not (dry_run or force):
         await _require_interval(ports, scope)
     id = "" if dry_run else ports.clock.new_id("drm")
@@ -227,6 +229,7 @@ async def list_dreams(ports: Ports, actor: Actor, agent: str) -> tuple[Dream, ..
 async def get(ports: Ports, actor: Actor, agent: str, id: str) -> DreamReport:
     """Get a dream with the texts of its memories. Raises NotFound."""
     [scope, *_] = await stacks.agent_stack(ports, actor, agent)
+    await audit_agent_read(ports, actor, PrivateThing.MEMORIES, scope.name)
     return await _load_report(ports, scope, await _get_record(ports, scope, id))
 
 
@@ -315,8 +318,7 @@ async def reject(
     idempotency_key: IdempotencyKey | None = None,
 ) -> DreamReport:
     """Reject a proposal; its memories may be proposed again. Raises Conflict."""
-    [scope, *_] = await stacks.agent_stack(ports, actor, agent)
-    require_memory_access(actor, scope)
+    scope = await load_writable_scope(ports, actor, agent)
     await _commit_rejection(ports, actor.name, scope, id, reason, idempotency_key)
     return await _load_report(ports, scope, await _get_record(ports, scope, id))
 

@@ -7,9 +7,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from carrel.actions.agent_access import audit_agent_read
 from carrel.actions.candidates import find_memories
 from carrel.actions.memory import memory_files, semantic_recall
-from carrel.actions.memory.memory_files import MemoryFiles, require_memory_access
+from carrel.actions.memory.memory_files import MemoryFiles, load_writable_scope
 from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.actions.records import (
@@ -23,6 +24,7 @@ from carrel.actions.records import (
 )
 from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor
+from carrel.core.agents.private_access import PrivateThing
 from carrel.core.errors import Conflict, Forbidden, NotFound, WorkspaceTooLarge
 from carrel.core.identifiers import Path, Scope, TimestampMs
 from carrel.core.memory.dream_log import DREAMS_PATH, log_line, remove_line
@@ -110,8 +112,7 @@ async def remember(
     the new one. Raises NotFound, Forbidden, ValidationError, WorkspaceTooLarge if there are too
     many, Busy.
     """
-    [scope, *_] = await stacks.agent_stack(ports, actor, agent)
-    require_memory_access(actor, scope)
+    scope = await load_writable_scope(ports, actor, agent)
     line, tags, kind = flatten_line(new.text), normalize_tags(new.tags), parse_kind(new.kind)
     id = ports.clock.new_id("mem")
     rules = await load_rules(ports, scope.tenant)
@@ -205,6 +206,7 @@ async def search(
     [scope, *_] = await stacks.agent_stack(ports, actor, agent)
     if mode is not Audience.MAIN:
         raise Forbidden("memories are not available in a shared session")
+    await audit_agent_read(ports, actor, PrivateThing.MEMORIES, scope.name)
     statistics, candidates = await find_memories(ports, scope.tenant, scope.name, query)
     texts = [(record, searched_text(record.body), record.created_at) for record in candidates]
     best = rank_texts(query, texts, statistics)
@@ -222,6 +224,7 @@ async def list_memories(
 ) -> Page[Memory]:
     """List all memories of an agent."""
     [scope, *_] = await stacks.agent_stack(ports, actor, agent)
+    await audit_agent_read(ports, actor, PrivateThing.MEMORIES, scope.name)
     records = await list_page(
         ports,
         scope.tenant,
@@ -236,6 +239,7 @@ async def list_memories(
 async def get(ports: Ports, actor: Actor, agent: str, id: str) -> Memory:
     """Get a memory. Raises NotFound, also for a memory of another agent."""
     [scope, *_] = await stacks.agent_stack(ports, actor, agent)
+    await audit_agent_read(ports, actor, PrivateThing.MEMORIES, scope.name)
     return memory_from_record(await _get_record(ports, scope.tenant, scope.name, id))
 
 
@@ -246,8 +250,7 @@ async def forget(
 
     A line that a person edited stays. Raises NotFound, Forbidden, Busy.
     """
-    [scope, *_] = await stacks.agent_stack(ports, actor, agent)
-    require_memory_access(actor, scope)
+    scope = await load_writable_scope(ports, actor, agent)
     await _delete_memory(ports, actor.name, scope, id, idempotency_key)
     await ports.recalls.delete(scope.tenant, scope.name, [id])
 

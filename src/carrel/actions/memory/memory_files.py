@@ -8,10 +8,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from carrel.actions.overlay import stacks
 from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
 from carrel.actions.policy.tenant_rules import TenantRules
 from carrel.actions.records import NO_DRAFTS, FileDrafts
 from carrel.core.access import Actor, author_and_key, require_write_access
+from carrel.core.agents.agent import agent_from_record
 from carrel.core.errors import Busy, Conflict, WorkspaceTooLarge
 from carrel.core.identifiers import Digest, Path, Scope, TimestampMs, digest
 from carrel.core.memory.dream_log import (
@@ -60,12 +62,19 @@ class MemoryFiles:
         return None if self.memory is None else digest(self.memory.encode())
 
 
-def require_memory_access(actor: Actor, scope: Scope) -> None:
-    """Raise Forbidden unless the caller may change the agent's memory.
+async def load_writable_scope(ports: Ports, actor: Actor, name: str) -> Scope:
+    """Return the scope of an agent whose memory the caller may change, by id or slug.
 
-    Allowed are the agent's own key, whatever its writable files, and owners and admins.
+    Allowed are the agent's own key, whatever its writable files, its owner and its paired human,
+    services, and owners and admins of the tenant. Raises NotFound, Forbidden.
     """
+    [scope, *_] = await stacks.agent_stack(ports, actor, name)
+    if actor.person is not None and not actor.is_admin:
+        agent = (await load_agent_layers(ports, scope.tenant, scope.name)).agent
+        if agent_from_record(agent).is_of_person(actor.person):
+            return scope
     require_write_access(actor, scope, MEMORY_PATH, (MEMORY_PATH.text,))
+    return scope
 
 
 async def load_memory_files(

@@ -11,6 +11,7 @@ from carrel.actions.overlay.followers import iter_followers
 from carrel.actions.overlay.path_clashes import LayerClash, iter_layer_clashes
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import iter_records
+from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_from_record
 from carrel.core.agents.layers import build_stack
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
@@ -40,10 +41,10 @@ class EditImpact(Struct, frozen=True):
     """Paths of other layers that do not allow this path to be a file, at most MAX_CLASHES."""
 
 
-async def load_impact(ports: Ports, stack: Stack, path: Path) -> EditImpact:
+async def load_impact(ports: Ports, actor: Actor, stack: Stack, path: Path) -> EditImpact:
     """Count the agents affected by editing a file of a template or the defaults.
 
-    The file need not exist yet.
+    The file need not exist yet. Clashes with agents that the caller may not open are omitted.
     """
     layer = stack[0]
     file_class = (await load_rules(ports, layer.tenant)).policy.classes.class_of(path)
@@ -63,14 +64,16 @@ async def load_impact(ports: Ports, stack: Stack, path: Path) -> EditImpact:
                 changes += len(affected)
             case FileClass.LIVE:
                 changes += len(affected) - await _count_overrides(ports, affected, path)
-    clashes = tuple([clash async for clash in _iter_first_clashes(ports, layer, path)])
+    clashes = tuple([clash async for clash in _iter_first_clashes(ports, actor, layer, path)])
     shadowed = followers - changes - reviews
     return EditImpact(path, file_class, followers, changes, reviews, shadowed, clashes)
 
 
-async def _iter_first_clashes(ports: Ports, layer: Scope, path: Path) -> AsyncIterator[LayerClash]:
+async def _iter_first_clashes(
+    ports: Ports, actor: Actor, layer: Scope, path: Path
+) -> AsyncIterator[LayerClash]:
     count = 0
-    async for clash in iter_layer_clashes(ports, layer, path):
+    async for clash in iter_layer_clashes(ports, layer, path, actor):
         yield clash
         count += 1
         if count == MAX_CLASHES:

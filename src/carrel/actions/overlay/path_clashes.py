@@ -7,9 +7,11 @@ from typing import Final
 
 from msgspec import Struct
 
+from carrel.actions.agent_access import has_full_access
 from carrel.actions.overlay.followers import iter_agent_layers, iter_followers
 from carrel.actions.overlay.stacks import load_related_scopes
 from carrel.actions.records import iter_records
+from carrel.core.access import Actor
 from carrel.core.accounts import tenant_from_record
 from carrel.core.agents.agent import agent_from_record
 from carrel.core.agents.layers import build_stack
@@ -57,12 +59,17 @@ async def check_new_path(ports: Ports, stack: Stack, path: Path, classes: FileCl
             )
 
 
-async def iter_layer_clashes(ports: Ports, layer: Scope, path: Path) -> AsyncIterator[LayerClash]:
-    """Iterate over what does not allow a path to be a file of a shared layer."""
+async def iter_layer_clashes(
+    ports: Ports, layer: Scope, path: Path, actor: Actor | None = None
+) -> AsyncIterator[LayerClash]:
+    """Iterate over what does not allow a path to be a file of a shared layer.
+
+    With an actor, omits agents that the caller may not open.
+    """
     scopes = await load_related_scopes(ports, (layer,))
     for scope, other in await _find_occupants(ports, scopes, path):
         yield LayerClash(scope.kind.value, other)
-    async for clash in _iter_follower_clashes(ports, layer, path):
+    async for clash in _iter_follower_clashes(ports, layer, path, actor):
         yield clash
 
 
@@ -74,12 +81,13 @@ async def is_occupied(ports: Ports, layer: Scope, path: Path) -> bool:
 
 
 async def _iter_follower_clashes(
-    ports: Ports, layer: Scope, path: Path
+    ports: Ports, layer: Scope, path: Path, actor: Actor | None = None
 ) -> AsyncIterator[LayerClash]:
     async for agents in iter_followers(ports, layer):
         names = {
             scope: agent_from_record(agent).slug
             for agent in agents
+            if actor is None or has_full_access(actor, agent)
             for scope in build_stack(agent)
             if scope.kind not in _SHARED_KINDS
         }

@@ -24,6 +24,7 @@ from carrel.actions.retry import MAX_ATTEMPTS, retry_on_conflict
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_from_record, by_template_index
 from carrel.core.agents.layers import build_stack
+from carrel.core.agents.private_access import require_full_access
 from carrel.core.errors import Busy, NotFound
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind, Stack
 from carrel.core.overlay import pins
@@ -75,10 +76,10 @@ async def load_pin_statuses(
 ) -> tuple[tuple[PinStatus, ...], ...]:
     """Load the pin statuses of many agents without contents, with one read.
 
-    Raises NotFound if the caller may not see one of the agents.
+    Raises NotFound or Forbidden if the caller may not open one of the agents.
     """
-    if not all(can_see_agent(actor, agent) for agent in agents):
-        raise NotFound("no such agent")
+    for agent in agents:
+        require_full_access(actor, agent)
     stacks = [build_stack(agent) for agent in agents]
     classes = (await load_rules(ports, actor.tenant)).policy.classes
     scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
@@ -253,14 +254,8 @@ async def roll_back(
 
 async def _get_agent(ports: Ports, actor: Actor, name: str) -> Record:
     agent = await get_by_id_or_slug(ports, actor.tenant, RecordType.AGENT, name)
-    if not can_see_agent(actor, agent):
-        raise NotFound(f"no such agent: {name}")
+    require_full_access(actor, agent, name)
     return agent
-
-
-def can_see_agent(actor: Actor, agent: Record) -> bool:
-    """Return whether the caller may see the agent; confined callers see only theirs."""
-    return not actor.is_confined or actor.agent == agent.id
 
 
 def _status_after(stack: Stack, layers: Layers, path: Path, head: Head) -> PinStatus:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from carrel.actions.records import get_by_id_or_slug, iter_records, load_collection_revision
 from carrel.core.access import Actor
 from carrel.core.agents.layers import build_stack
+from carrel.core.agents.private_access import AgentAccess, require_full_access, require_visible
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Scope, ScopeKind, Stack, parse_identifier
 from carrel.core.store.record import CollectionRevision, Record, RecordType
 from carrel.ports import Ports
+
+
+class ReadableStack(Struct, frozen=True):
+    """Stack whose files the caller may read."""
+
+    stack: Stack
+    inherited_only: bool = False
+    """Whether only the inherited live files of a private agent are open to the caller."""
 
 
 async def default_stack(ports: Ports, actor: Actor) -> Stack:
@@ -31,15 +42,34 @@ async def workspace_stack(ports: Ports, actor: Actor, name: str) -> Stack:
 
 
 async def agent_stack(ports: Ports, actor: Actor, name: str) -> Stack:
-    """Return the stack of an agent, by id or slug: own files, pins, template, defaults."""
-    revision = await ports.records.revision()
-    stack: Stack | None = ports.record_cache.get(revision, ("stack", actor.tenant, name))
-    if stack is None:
-        stack = build_stack(await _get_cached(ports, actor.tenant, RecordType.AGENT, name))
-        ports.record_cache.put(revision, ("stack", actor.tenant, name), stack)
-    if actor.is_confined and actor.agent != stack[0].name:
-        raise NotFound(f"no such agent: {name}")
+    """Return the stack of an agent, by id or slug: own files, pins, template, defaults.
+
+    Raises NotFound, and Forbidden unless the caller may open what is private to the agent.
+    """
+    agent, stack = await _load_agent_stack(ports, actor, name)
+    require_full_access(actor, agent, name)
     return stack
+
+
+async def readable_agent_stack(ports: Ports, actor: Actor, name: str) -> ReadableStack:
+    """Return the stack of an agent and which of its files the caller may read.
+
+    Raises NotFound.
+    """
+    agent, stack = await _load_agent_stack(ports, actor, name)
+    access = require_visible(actor, agent, name)
+    return ReadableStack(stack, inherited_only=access is AgentAccess.INHERITED)
+
+
+async def _load_agent_stack(ports: Ports, actor: Actor, name: str) -> tuple[Record, Stack]:
+    revision = await ports.records.revision()
+    key = ("stack", actor.tenant, name)
+    loaded: tuple[Record, Stack] | None = ports.record_cache.get(revision, key)
+    if loaded is None:
+        agent = await _get_cached(ports, actor.tenant, RecordType.AGENT, name)
+        loaded = (agent, build_stack(agent))
+        ports.record_cache.put(revision, key, loaded)
+    return loaded
 
 
 async def template_stack(ports: Ports, actor: Actor, name: str) -> Stack:

@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from carrel.actions.agent_access import find_open_agents, list_open
 from carrel.actions.overlay import stacks
 from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
 from carrel.actions.policy.tenant_rules import load_rules
@@ -257,14 +258,24 @@ async def _verify_takeover(ports: Ports, snapshot_owner: Run, started: Run) -> N
 
 
 async def get(ports: Ports, actor: Actor, id: str) -> Run:
-    """Get a run of the tenant, and of the caller's scope if confined. Raises NotFound."""
+    """Get a run of the tenant, and of the caller's scope if confined.
+
+    Raises NotFound, also for a run of an agent that the caller may not open.
+    """
     try:
         [run] = await ports.runs.get(actor.tenant, [parse_identifier(id)])
     except ValidationError:
         raise NotFound("no such run") from None
     if run is None or (actor.is_confined and run.scope != actor.scope):
         raise NotFound(f"no such run: {id}")
+    agent = _agent_of(run)
+    if agent is not None and agent not in await find_open_agents(ports, actor, [agent]):
+        raise NotFound(f"no such run: {id}")
     return run
+
+
+def _agent_of(run: Run) -> str | None:
+    return run.scope.name if run.scope.kind is ScopeKind.AGENT else None
 
 
 async def list_runs(
@@ -276,16 +287,25 @@ async def list_runs(
     cursor: str = "",
     limit: int = 100,
 ) -> Page[Run]:
-    """List runs, newest first, optionally of one agent or workspace."""
+    """List runs, newest first, optionally of one agent or workspace.
+
+    Omits those of agents that the caller may not open.
+    """
     before = validate_cursor(cursor, "run")
     scope = actor.scope if actor.is_confined else None
     if agent is not None:
         scope = (await stacks.agent_stack(ports, actor, agent))[0]
     elif workspace is not None:
         scope = (await stacks.workspace_stack(ports, actor, workspace))[0]
-    rows = await ports.runs.list(actor.tenant, scope=scope, before=before, limit=limit + 1)
-    has_more = len(rows) > limit
-    return Page(rows[:limit], rows[limit - 1].id if has_more else None)
+
+    async def load_page(before: str, limit: int) -> Page[Run]:
+        rows = await ports.runs.list(actor.tenant, scope=scope, before=before, limit=limit + 1)
+        has_more = len(rows) > limit
+        return Page(rows[:limit], rows[limit - 1].id if has_more else None)
+
+    if scope is not None:
+        return await load_page(before, limit)
+    return await list_open(ports, actor, load_page, _agent_of, cursor=before, limit=limit)
 
 
 async def update(

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from carrel.actions.agent_access import audit_reads, has_full_access, list_agents_of_person
 from carrel.actions.candidates import find_entries, find_memories
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import get_record
@@ -44,6 +45,7 @@ MAX_HELD_CHARS: Final = 16 * 2**20
 _CONCURRENCY: Final = 8
 _HITS_PER_AGENT: Final = 50
 _PAGE_SIZE: Final = 500
+_AUDIT_REASON: Final = "search memories and transcripts of private agents"
 
 Item = TypeVar("Item")
 
@@ -136,6 +138,7 @@ async def search(
     ]
     ranked = await asyncio.to_thread(rank_texts, query, texts)
     best = [collector.items[hit.key] for hit in ranked[: max(0, min(limit, MAX_HITS))]]
+    await _audit_hits(ports, actor, best, agents)
     rules = await load_rules(ports, actor.tenant)
     return SearchResult(
         tuple(_to_snippet(hit, terms, rules.redact_text) for hit in best), collector.complete
@@ -144,6 +147,15 @@ async def search(
 
 def _enumerate_hits(collector: _HitCollector) -> Sequence[tuple[int, SearchHit]]:
     return list(enumerate(collector.items))
+
+
+async def _audit_hits(
+    ports: Ports, actor: Actor, hits: Sequence[SearchHit], agents: Sequence[Record]
+) -> None:
+    """Record that the caller sees memories or transcripts of other people's agents."""
+    ids = {hit.agent for hit in hits if hit.kind is not SearchScope.FILES}
+    read_agents = [agent for agent in agents if agent.id in ids]
+    await audit_reads(ports, actor, _AUDIT_REASON, read_agents)
 
 
 def _to_snippet(
@@ -159,24 +171,30 @@ def _to_snippet(
 async def _list_agents(
     ports: Ports, actor: Actor, terms: Sequence[str], collector: _HitCollector
 ) -> Sequence[Record]:
-    """List visible agents: name matches first, then by last change."""
+    """List agents that the caller may open: name matches first, then by last change."""
     if actor.agent is not None:
-        return [await get_record(ports, actor.tenant, RecordType.AGENT, actor.agent)]
-    agents: list[Record] = []
-    while not actor.is_confined and len(agents) <= MAX_AGENTS:
-        after = agents[-1].id if agents else ""
+        agent = await get_record(ports, actor.tenant, RecordType.AGENT, actor.agent)
+        return [agent] if has_full_access(actor, agent) else []
+    scanned: list[Record] = []
+    while not actor.is_confined and len(scanned) <= MAX_AGENTS:
+        after = scanned[-1].id if scanned else ""
         batch = await ports.records.list(
             actor.tenant, RecordType.AGENT, after=after, limit=_PAGE_SIZE
         )
-        agents += batch
+        scanned += batch
         if len(batch) < _PAGE_SIZE:
             break
+    agents = [
+        *(await list_agents_of_person(ports, actor) if len(scanned) > MAX_AGENTS else ()),
+        *collector.limit_items(scanned, MAX_AGENTS),
+    ]
+    by_id = {agent.id: agent for agent in agents if has_full_access(actor, agent)}
 
     def sort_key(agent: Record) -> tuple[int, TimestampMs]:
         fields = agent_from_record(agent)
         return count_matches(terms, f"{fields.name} {fields.slug}"), agent.updated_at
 
-    return sorted(collector.limit_items(agents, MAX_AGENTS), key=sort_key, reverse=True)
+    return sorted(by_id.values(), key=sort_key, reverse=True)
 
 
 async def _search_files(

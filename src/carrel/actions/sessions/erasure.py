@@ -34,10 +34,15 @@ async def delete_session(ports: Ports, actor: Actor, agent: str, id: str) -> Non
         async for record in approvals
         if approval_from_record(record).session == session.id
     ]
-    # A commit without changes has no tenant; a promotion never has the id of a session.
-    changes.append(RecordChange(owner.tenant, RecordType.PROMOTION, session.id, None))
     subjects = (f"session/{session.id}", f"{RecordType.AGENT}/{owner.id}")
-    await commit_changes(ports, actor, "delete a session", changes, audit_subjects=subjects)
+    await commit_changes(
+        ports,
+        actor,
+        "delete a session",
+        changes,
+        audit_subjects=subjects,
+        tenant=owner.tenant,
+    )
     while not await _delete(ports, owner, [session]):
         session = await _find_session(ports, owner, id)
     await ports.erasure.scrub()

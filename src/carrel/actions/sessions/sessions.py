@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from carrel.actions.agent_access import audit_agent_read
 from carrel.actions.approvals import approvals
 from carrel.actions.candidates import MAX_CANDIDATES, find_entries
 from carrel.actions.overlay import stacks
@@ -17,6 +18,7 @@ from carrel.actions.records import Page
 from carrel.core import sessions
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_from_record
+from carrel.core.agents.private_access import PrivateThing
 from carrel.core.errors import Conflict, NotFound, PayloadTooLarge, ValidationError
 from carrel.core.identifiers import TimestampMs
 from carrel.core.redaction.redactor import Redactor
@@ -180,6 +182,13 @@ async def get(ports: Ports, actor: Actor, agent: str, id: str) -> Session:
     return session
 
 
+async def get_transcript(ports: Ports, actor: Actor, agent: str, id: str) -> Session:
+    """Get a session like `get`, to read its entries; the audit names some readers."""
+    session = await get(ports, actor, agent, id)
+    await audit_agent_read(ports, actor, PrivateThing.SESSIONS, session.agent)
+    return session
+
+
 async def list_sessions(
     ports: Ports,
     actor: Actor,
@@ -207,7 +216,7 @@ async def list_entries(
 
     May return fewer than `limit`; the last entry has the sequence `session.entries`.
     """
-    session = await get(ports, actor, agent, id)
+    session = await get_transcript(ports, actor, agent, id)
     rows = await ports.sessions.read(session.tenant, session.id, after=after, limit=limit)
     return session, rows
 
@@ -216,7 +225,7 @@ async def list_recent_entries(
     ports: Ports, actor: Actor, agent: str, id: str, *, limit: int = 10
 ) -> tuple[Session, tuple[TranscriptEntry, ...]]:
     """Return a session and its latest entries, in order."""
-    session = await get(ports, actor, agent, id)
+    session = await get_transcript(ports, actor, agent, id)
     rows: list[TranscriptEntry] = []
     position = max(0, session.entry_count - limit)
     while batch := await ports.sessions.read(
@@ -242,6 +251,7 @@ async def search(  # noqa: PLR0913 - keyword options of one search
     Each match has the passage of at most `max_chars` characters that matches best.
     """
     owner = await _resolve_agent_id(ports, actor, agent)
+    await audit_agent_read(ports, actor, PrivateThing.SESSIONS, owner)
     statistics, hits = await find_entries(
         ports, actor.tenant, owner, query, mode=mode, limit=max(limit, MAX_CANDIDATES)
     )

@@ -112,11 +112,15 @@ class Commit(Struct, frozen=True, gc=False):
     """Marked with the resulting versions in the same transaction."""
     key: KeyReference | None = None
     """Key through which the author acts, for the audit."""
+    audited_tenant: str = ""
+    """Tenant whose audit names the subjects, if nothing is written or changed."""
 
     @property
     def tenant(self) -> str:
-        """Tenant of the first write or else of the first record change."""
-        return self.writes[0].scope.tenant if self.writes else self.changes[0].tenant
+        """Tenant of the first write, else of the first record change, else the audited one."""
+        if self.writes:
+            return self.writes[0].scope.tenant
+        return self.changes[0].tenant if self.changes else self.audited_tenant
 
 
 def audit_subjects(commit: Commit) -> Mapping[str, tuple[str, ...]]:

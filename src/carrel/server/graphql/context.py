@@ -13,6 +13,7 @@ from carrel.actions.blob_contents import count_tokens, load_contents
 from carrel.actions.overlay import pin_reviews
 from carrel.actions.runs import snapshots
 from carrel.core.access import Actor, Permission
+from carrel.core.agents.private_access import AgentAccess, require_visible
 from carrel.core.errors import NotFound, WorkspaceTooLarge
 from carrel.core.identifiers import Digest, Path, Scope, Stack
 from carrel.core.overlay.compose import Workspace
@@ -55,6 +56,10 @@ class ResolverContext:
 
     def require(self, permission: Permission) -> None:
         self.actor.require(permission)
+
+    def opens(self, agent: Record) -> bool:
+        """Whether the caller may open what is private to an agent. Raises NotFound."""
+        return require_visible(self.actor, agent) is AgentAccess.FULL
 
     def begin_mutation(self, permission: Permission) -> None:
         """Require the permission and drop everything cached before the mutation."""
@@ -131,7 +136,12 @@ class ResolverContext:
         return [by_id[id] if id in by_id else NotFound("no such agent") for id in ids]
 
     async def _newest_runs(self, ids: Sequence[str]) -> Sequence[Run | Exception | None]:
-        return await overview.find_newest_runs(self.ports, self.actor, ids)
+        agents_by_id = {agent.id: agent for agent in await self.agents.load_many(ids) if agent}
+        newest = await overview.find_newest_runs(
+            self.ports, self.actor, list(agents_by_id.values())
+        )
+        by_id = dict(zip(agents_by_id, newest, strict=True))
+        return [by_id.get(id) for id in ids]
 
     async def _offers(self, ids: Sequence[str]) -> Sequence[tuple[PinOffer, ...] | Exception]:
         return await overview.list_pin_offers(self.ports, self.actor, ids)

@@ -30,6 +30,8 @@ class FileType(Struct, frozen=True, eq=False):
     size: int
     content_type: str
     updated_at: TimestampMs
+    inherited_only: bool = False
+    """Whether only the current content is open to the caller."""
 
     @classmethod
     def from_file(cls, file: compose.File, stack: Stack, run: Run | None = None) -> FileType:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any, Final, cast
 
 from ariadne import ObjectType, QueryType
+from msgspec.structs import replace
 
 from carrel.actions.files import files, history
 from carrel.actions.overlay import stacks
-from carrel.actions.overlay.pin_reviews import can_see_agent
+from carrel.actions.overlay.stacks import ReadableStack
 from carrel.core.access import Permission
 from carrel.core.agents.layers import build_stack
-from carrel.core.errors import Conflict, NotFound, ValidationError
+from carrel.core.errors import Conflict, Forbidden, NotFound, ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack, digest
 from carrel.core.overlay.compose import Workspace
 from carrel.server.graphql.arguments import ArgumentMap, parse_prefix
@@ -43,6 +44,15 @@ async def load_stack(context: ResolverContext, target: ArgumentMap) -> Stack:
             raise ValidationError("a target is agentId, templateId, workspaceId or defaults: true")
 
 
+async def load_readable_stack(context: ResolverContext, target: ArgumentMap) -> ReadableStack:
+    """Stack of a target that is read. Raises like `load_stack`."""
+    match target:
+        case {"agent_id": str(name)}:
+            return await stacks.readable_agent_stack(context.ports, context.actor, name)
+        case _:
+            return ReadableStack(await load_stack(context, target))
+
+
 def files_page(workspace: Workspace, stack: Stack, first: int, after: str) -> PageType[FileType]:
     """Page of a workspace's files, ordered by path."""
     paths = [path for path in workspace.files if path.text > after]
@@ -51,14 +61,32 @@ def files_page(workspace: Workspace, stack: Stack, first: int, after: str) -> Pa
 
 
 async def _page(
-    context: ResolverContext, stack: Stack, arguments: ArgumentMap
+    context: ResolverContext, readable: ReadableStack, arguments: ArgumentMap
 ) -> PageType[FileType]:
-    workspace = await context.workspaces.load((stack, parse_prefix(arguments["prefix"])))
-    return files_page(workspace, stack, arguments["first"], arguments["after"])
+    stack, prefix = readable.stack, parse_prefix(arguments["prefix"])
+    workspace = await context.workspaces.load((stack, prefix))
+    if readable.inherited_only:
+        workspace = files.open_files(workspace)
+    page = files_page(workspace, stack, arguments["first"], arguments["after"])
+    items = [_restrict(file, readable) for file in page.items]
+    return replace(page, items=items)
 
 
-async def _find_file(context: ResolverContext, stack: Stack, path: str) -> FileType:
-    return FileType.from_file(await files.get_file(context.ports, stack, Path(path)), stack)
+async def _find_file(context: ResolverContext, readable: ReadableStack, path: str) -> FileType:
+    file = await files.get_file(
+        context.ports, readable.stack, Path(path), inherited_only=readable.inherited_only
+    )
+    return _restrict(FileType.from_file(file, readable.stack), readable)
+
+
+def _restrict(file: FileType, readable: ReadableStack) -> FileType:
+    return replace(file, inherited_only=True) if readable.inherited_only else file
+
+
+def _require_history(source: FileType) -> None:
+    """Raise Forbidden if only the current content of the file is open to the caller."""
+    if source.inherited_only:
+        raise Forbidden("the history of an agent's files is private to the agent")
 
 
 @query.field("files")
@@ -67,28 +95,27 @@ async def files_of_place(
 ) -> PageType[FileType]:
     context = info.context
     context.require(Permission.WORKSPACE_READ)
-    return await _page(context, await load_stack(context, place), arguments)
+    return await _page(context, await load_readable_stack(context, place), arguments)
 
 
 @query.field("file")
 async def file_of_place(_: Any, info: Info, place: ArgumentMap, path: str) -> FileType:
     context = info.context
     context.require(Permission.WORKSPACE_READ)
-    return await _find_file(context, await load_stack(context, place), path)
+    return await _find_file(context, await load_readable_stack(context, place), path)
 
 
-def _agent_stack(context: ResolverContext, source: AgentType) -> Stack:
+def _agent_stack(context: ResolverContext, source: AgentType) -> ReadableStack:
     context.require(Permission.WORKSPACE_READ)
-    if not can_see_agent(context.actor, source.record):
-        raise NotFound(f"no such agent: {source.id}")
-    return build_stack(source.record)
+    inherited_only = not context.opens(source.record)
+    return ReadableStack(build_stack(source.record), inherited_only=inherited_only)
 
 
-def _template_stack(context: ResolverContext, source: NamedRecordType) -> Stack:
+def _template_stack(context: ResolverContext, source: NamedRecordType) -> ReadableStack:
     context.require(Permission.WORKSPACE_READ)
     if context.actor.is_confined:
         raise NotFound(f"no such template: {source.id}")
-    return (Scope(context.actor.tenant, ScopeKind.TEMPLATE, source.id),)
+    return ReadableStack((Scope(context.actor.tenant, ScopeKind.TEMPLATE, source.id),))
 
 
 @agent.field("files")
@@ -142,6 +169,7 @@ async def history_of(
     source: FileType, info: Info, first: int, before: int | None = None
 ) -> PageType[VersionType]:
     context = info.context
+    _require_history(source)
     try:
         page = await history.list_versions(
             context.ports, source.stack, source.composed.path, before=before, limit=first
@@ -155,6 +183,7 @@ async def history_of(
 @file_type.field("diff")
 async def diff_of(source: FileType, info: Info, **arguments: int | None) -> str:
     context = info.context
+    _require_history(source)
     old, new = arguments.get("from"), arguments.get("to")
     return await history.diff(context.ports, source.stack, source.composed.path, old, new)
 
@@ -172,6 +201,7 @@ async def _explain(context: ResolverContext, stack: Stack, path: Path) -> Explan
 
 @file_type.field("explain")
 async def explain_file(source: FileType, info: Info) -> ExplanationType:
+    _require_history(source)
     return await _explain(info.context, source.stack, source.composed.path)
 
 

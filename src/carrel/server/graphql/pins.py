@@ -7,9 +7,8 @@ from typing import Any, Final
 from ariadne import ObjectType, QueryType
 
 from carrel.actions.agents import agents
-from carrel.actions.overlay.pin_reviews import can_see_agent
 from carrel.core.access import Permission
-from carrel.core.errors import NotFound
+from carrel.core.agents.private_access import require_full_access
 from carrel.core.identifiers import Path
 from carrel.core.overlay.file_classes import BUILT_IN_RULES, FileClass
 from carrel.core.overlay.pins import PinStatus as Pin
@@ -32,16 +31,9 @@ ALWAYS_PINNED: Final = tuple(
 """Files pinned in every tenant, in display order."""
 
 
-async def _pins(context: ResolverContext, record: Record) -> tuple[Pin, ...]:
-    context.require(Permission.WORKSPACE_READ)
-    if not can_see_agent(context.actor, record):
-        raise NotFound(f"no such agent: {record.id}")
-    return await context.pins.load(record.id)
-
-
 async def _statuses(context: ResolverContext, record: Record) -> list[PinStatusType]:
     """Statuses of the always pinned files, present or not, then of all others."""
-    by_path = {pin.path: pin for pin in await _pins(context, record)}
+    by_path = {pin.path: pin for pin in await context.pins.load(record.id)}
     floor = [
         by_path.pop(path, Pin(path, None, None, overridden=False, version=0))
         for path in ALWAYS_PINNED
@@ -56,30 +48,33 @@ async def agent_pin_status(
     context = info.context
     context.require(Permission.WORKSPACE_READ)
     record = await agents.get(context.ports, context.actor, agent_id)
-    if not can_see_agent(context.actor, record):
-        raise NotFound(f"no such agent: {agent_id}")
+    require_full_access(context.actor, record, agent_id)
     statuses = await _statuses(context, context.agent_from_record(record).record)
     return [status for status in statuses if include_nested or status.folder_path is None]
 
 
 @agent.field("pins")
-async def pins_of(source: AgentType, info: Info) -> list[PinStatusType]:
-    return await _statuses(info.context, source.record)
+async def pins_of(source: AgentType, info: Info) -> list[PinStatusType] | None:
+    context = info.context
+    context.require(Permission.WORKSPACE_READ)
+    return await _statuses(context, source.record) if context.opens(source.record) else None
 
 
 @agent.field("updatesAvailable")
-async def updates_available(source: AgentType, info: Info) -> int:
-    pins = await _pins(info.context, source.record)
+async def updates_available(source: AgentType, info: Info) -> int | None:
+    context = info.context
+    context.require(Permission.WORKSPACE_READ)
+    if not context.opens(source.record):
+        return None
+    pins = await context.pins.load(source.id)
     return sum(pin.pinned is not None and pin.update_available for pin in pins)
 
 
 @agent.field("overrideCount")
-async def override_count(source: AgentType, info: Info) -> int:
+async def override_count(source: AgentType, info: Info) -> int | None:
     context = info.context
     context.require(Permission.WORKSPACE_READ)
-    if not can_see_agent(context.actor, source.record):
-        raise NotFound(f"no such agent: {source.id}")
-    return await context.overrides.load(source.id)
+    return await context.overrides.load(source.id) if context.opens(source.record) else None
 
 
 async def _text(context: ResolverContext, path: str, blob: Blob | None) -> str | None:

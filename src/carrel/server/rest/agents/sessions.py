@@ -371,7 +371,9 @@ async def delete(request: Request) -> Response:
 async def get_transcript(request: Request) -> Response:
     """Get a session's transcript as JSON Lines: a header, then all entries."""
     params = request.params
-    session = await sessions.get(request.ports, request.actor, params["id"], params["sid"])
+    session = await sessions.get_transcript(
+        request.ports, request.actor, params["id"], params["sid"]
+    )
     lines = sessions.export_jsonl(request.ports, session)
     if session.entry_count > _STREAMING_THRESHOLD_ENTRIES:
         return Response.stream(lines, MEDIA_TYPE)

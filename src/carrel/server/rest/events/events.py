@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta
 
 from carrel.actions.events import streams
-from carrel.actions.events.streams import Batches
+from carrel.actions.events.visibility import Batches
 from carrel.actions.overlay import stacks
 from carrel.core.access import Permission
 from carrel.core.errors import Forbidden, ValidationError

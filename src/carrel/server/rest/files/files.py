@@ -10,6 +10,7 @@ from typing import Any, Final
 from carrel.actions.files import files
 from carrel.actions.files.files import FileContents, WorkspaceView, WriteOptions, WriteResult
 from carrel.actions.overlay import stacks
+from carrel.actions.overlay.stacks import ReadableStack
 from carrel.core.access import Permission
 from carrel.core.errors import (
     Busy,
@@ -73,6 +74,12 @@ class FileCollection:
     """Implements exactly RFC 0059: its paths and closed objects."""
     admin: bool = False
     """Writes affect other agents, so they require tenant:admin."""
+
+    async def load_readable_stack(self, request: AnyRequest) -> ReadableStack:
+        """Stack of a read, with the files that the caller may read."""
+        if self.load_stack is not _agent_stack:
+            return ReadableStack(await self.load_stack(request))
+        return await stacks.readable_agent_stack(request.ports, request.actor, request.params["id"])
 
     def path(self, request: AnyRequest) -> Path:
         text = request.params["path"]
@@ -167,19 +174,24 @@ def _list_endpoint(collection: FileCollection) -> Endpoint:
     )
     async def list_files(request: AnyRequest) -> Response:
         """List files, with content only if requested."""
-        stack = await collection.load_stack(request)
+        readable = await collection.load_readable_stack(request)
+        stack, inherited_only = readable.stack, readable.inherited_only
         include_content = not collection.wire and request.query.content
         variant = (
             "wire"
             if collection.wire
             else f"content: {include_content and ('raw' if request.query.raw else 1)}"
         )
-        etag = await files.load_etag(request.ports, stack, request.query.prefix, variant)
+        etag = await files.load_etag(
+            request.ports, stack, request.query.prefix, variant, inherited_only=inherited_only
+        )
         if etag_matches(request, etag):
             return _with_agent_header(not_modified(etag), stack)
 
         async def build() -> FileListModel | OverlayFileListModel | SharedBody:
-            view = await files.load_view(request.ports, stack, request.query.prefix)
+            view = await files.load_view(
+                request.ports, stack, request.query.prefix, inherited_only=inherited_only
+            )
             result = await _build_listing(collection, request, view, include_content)
             raise_if_superseded(etag, view.etag(request.query.prefix, variant), result)
             return result
@@ -255,10 +267,12 @@ def _get_endpoint(collection: FileCollection) -> Endpoint:
     )
     async def get(request: AnyRequest) -> Response:
         """Get a file, at its current or an earlier version."""
-        stack, path = await collection.load_stack(request), collection.path(request)
+        readable, path = await collection.load_readable_stack(request), collection.path(request)
         if request.query.version is not None:
-            return await _version_response(collection, request, request.query.version)
-        file = await files.get_file(request.ports, stack, path)
+            return await _version_response(collection, request, readable, request.query.version)
+        file = await files.get_file(
+            request.ports, readable.stack, path, inherited_only=readable.inherited_only
+        )
         if etag_matches(request, file.etag):
             return not_modified(file.etag)
         raw = not collection.wire and request.query.raw
@@ -297,11 +311,13 @@ def _scope_key(scope: Scope) -> tuple[str, str, str]:
 
 
 async def _version_response(
-    collection: FileCollection, request: AnyRequest, version: int
+    collection: FileCollection, request: AnyRequest, readable: ReadableStack, version: int
 ) -> Response:
     """Response with one version, as the stack numbers it."""
-    stack = await collection.load_stack(request)
-    file = await files.find_version(request.ports, stack, collection.path(request), version)
+    path, inherited_only = collection.path(request), readable.inherited_only
+    file = await files.find_version(
+        request.ports, readable.stack, path, version, inherited_only=inherited_only
+    )
     if etag_matches(request, file.etag):
         return not_modified(file.etag)
     if is_large(file):

@@ -54,7 +54,10 @@ def _impact_endpoint(collection: FileCollection) -> Endpoint:
     async def impact(request: Request) -> Response:
         """Count the agents an edit of a file would affect. The file need not exist."""
         result = await edit_impact.load_impact(
-            request.ports, await collection.load_stack(request), collection.path(request)
+            request.ports,
+            request.actor,
+            await collection.load_stack(request),
+            collection.path(request),
         )
         return Response.json(
             ImpactModel(

@@ -15,6 +15,7 @@ from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.files.rewrite import RewriteOutcome, find_file, read_stored
 from carrel.actions.overlay import stacks
+from carrel.actions.overlay.stacks import ReadableStack
 from carrel.core.access import Actor, CredentialKind, Permission, Role
 from carrel.core.errors import (
     Busy,
@@ -50,8 +51,6 @@ from carrel.server.rest.files.overlay_models import (
 
 _REFUSED_FIELDS: Final = ("tenantId", "tenantSlug", "instanceId")
 _SELECTORS: Final = ("agentId", "templateId", "defaults")
-_READS: Final = frozenset({"get", "list"})
-_WRITES: Final = frozenset({"put", "delete", "regenerate-map", "update-identity-field"})
 _UNPROCESSABLE: Final = (422, "unprocessable")
 _MAX_BODY_BYTES: Final = 6 * 4 * 2**20 + 2**16
 
@@ -101,12 +100,13 @@ async def handle_action(request: OverlayRequest) -> Response:
     action = action if isinstance(action, str) else ""
     selector = _selector(request.body)
     _check_scope(request.actor, action)
-    stack = await _load_stack(request, selector)
-    _require_write(request.actor, action, stack)
-    handler = _ACTIONS.get(action)
-    if handler is None:
+    readable = await _load_stack(request, selector)
+    _require_write(request.actor, action, readable.stack)
+    if action in _READERS:
+        return await _READERS[action](request, readable)
+    if action not in _WRITERS:
         raise ValidationError(f"Unknown action; expected one of {', '.join(_ACTIONS)}")
-    return await handler(request, stack)
+    return await _WRITERS[action](request, readable.stack)
 
 
 def _selector(body: Mapping[str, Any]) -> str:
@@ -121,27 +121,28 @@ def _selector(body: Mapping[str, Any]) -> str:
 
 def _check_scope(actor: Actor, action: str) -> None:
     """Raise Forbidden if the key's permissions do not allow the action."""
-    if action in _READS:
+    if action in _READERS:
         actor.require(Permission.WORKSPACE_READ)
     elif Permission.WORKSPACE_READ not in actor.permissions:
         actor.require(Permission.WORKSPACE_WRITE)
 
 
-async def _load_stack(request: OverlayRequest, selector: str) -> Stack:
+async def _load_stack(request: OverlayRequest, selector: str) -> ReadableStack:
     """Stack of the target. Raises NotFound, also for targets of other tenants."""
+    ports, actor, target = request.ports, request.actor, request.body[selector]
     try:
         if selector == "agentId":
-            return await stacks.agent_stack(request.ports, request.actor, request.body[selector])
+            return await stacks.readable_agent_stack(ports, actor, target)
         if selector == "templateId":
-            return await stacks.template_stack(request.ports, request.actor, request.body[selector])
-        return await stacks.defaults_stack(request.ports, request.actor)
+            return ReadableStack(await stacks.template_stack(ports, actor, target))
+        return ReadableStack(await stacks.defaults_stack(ports, actor))
     except NotFound:
         raise NotFound("Target not found in the caller's tenant") from None
 
 
 def _require_write(actor: Actor, action: str, stack: Stack) -> None:
     """Raise Forbidden if the actor may not run this write action."""
-    if action not in _WRITES:
+    if action not in _WRITERS:
         return
     if actor.kind is CredentialKind.PERSON and actor.role not in {Role.OWNER, Role.ADMIN}:
         raise Forbidden("writing requires a tenant admin or owner")
@@ -149,9 +150,9 @@ def _require_write(actor: Actor, action: str, stack: Stack) -> None:
     actor.require(Permission.WORKSPACE_WRITE if agent else Permission.TENANT_ADMIN)
 
 
-async def _get(request: OverlayRequest, stack: Stack) -> Response:
-    path = _path(request)
-    file = await find_file(request.ports, stack, path)
+async def _get(request: OverlayRequest, readable: ReadableStack) -> Response:
+    path, stack = _path(request), readable.stack
+    file = await find_file(request.ports, stack, path, inherited_only=readable.inherited_only)
     if file is None:
         scope_kind = stack[0].kind
         source = ScopeKind.DEFAULTS if scope_kind is ScopeKind.AGENT else scope_kind
@@ -163,10 +164,11 @@ async def _get(request: OverlayRequest, stack: Stack) -> Response:
     )
 
 
-async def _list(request: OverlayRequest, stack: Stack) -> Response:
+async def _list(request: OverlayRequest, readable: ReadableStack) -> Response:
+    stack, inherited_only = readable.stack, readable.inherited_only
     include_content, raw = _flag(request, "includeContent"), _flag(request, "raw")
     variant = f"overlay: {include_content} {include_content and raw}"
-    etag = await files.load_etag(request.ports, stack, variant)
+    etag = await files.load_etag(request.ports, stack, variant, inherited_only=inherited_only)
     if etag_matches(request, etag):
         return not_modified(etag)
     scopes = tuple((scope.tenant, scope.kind, scope.name) for scope in stack)
@@ -174,7 +176,7 @@ async def _list(request: OverlayRequest, stack: Stack) -> Response:
     body = responses.get((*stack_key, etag))
     if body is not None:
         return json_with_etag(body, etag)
-    view = await files.load_view(request.ports, stack)
+    view = await files.load_view(request.ports, stack, inherited_only=inherited_only)
     rows, complete = await _rows(request, view.workspace, include_content=include_content, raw=raw)
     if not complete:
         return Response.json(
@@ -280,13 +282,15 @@ def _text(request: OverlayRequest, name: str, *, empty: bool = False) -> str:
     return value
 
 
-ActionHandler: TypeAlias = Callable[[OverlayRequest, Stack], Awaitable[Response]]
-_ACTIONS: Final[Mapping[str, ActionHandler]] = {
+_READERS: Final[Mapping[str, Callable[[OverlayRequest, ReadableStack], Awaitable[Response]]]] = {
     "get": _get,
     "list": _list,
+}
+_WRITERS: Final[Mapping[str, Callable[[OverlayRequest, Stack], Awaitable[Response]]]] = {
     "put": _put,
     "delete": _delete,
     "regenerate-map": _regenerate_map,
     "update-identity-field": _update_identity_field,
 }
+_ACTIONS: Final = (*_READERS, *_WRITERS)
 ENDPOINTS: Final = (handle_action,)

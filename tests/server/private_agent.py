@@ -1,0 +1,120 @@
+"""A private agent full of private texts, and every kind of caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from tests.support.full_app import FullApp
+from tests.support.tenants import sign_in_as
+
+from carrel.actions.accounts import credentials
+from carrel.actions.approvals import approvals
+from carrel.actions.approvals.approvals import ApprovalRequest
+from carrel.core.access import Permission
+from carrel.core.runs import Audience
+
+SECRET = "xylophone"
+"""Word that stands in every private text."""
+SESSION = "0b8f8f8e-0000-4000-8000-000000000001"
+
+
+@dataclass(frozen=True)
+class PrivateAgent:
+    """Ids of a private agent and its things, and a client of each kind of caller."""
+
+    agent: str
+    run: str
+    memory: str
+    approval: str
+    callers: Mapping[str, httpx.AsyncClient]
+
+    def url(self, path: str) -> str:
+        """Path of an endpoint with the ids filled in."""
+        values = {
+            "/v1/runs/{id}": f"/v1/runs/{self.run}",
+            "/v1/approvals/{id}": f"/v1/approvals/{self.approval}",
+            "{id}": self.agent,
+            "{repository}": f"{self.agent}.git",
+            "{sid}": SESSION,
+            "{memory}": self.memory,
+            "{dream}": "drm_000000000000000000000000",
+            "{key...}": "plan",
+            "{path...}": "MEMORY.md",
+        }
+        for name, value in values.items():
+            path = path.replace(name, value)
+        return path
+
+
+async def _post(client: httpx.AsyncClient, url: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    response = await client.post(url, json=body)
+    assert response.status_code in {200, 201}, response.text
+    result: dict[str, Any] = response.json()
+    return result
+
+
+async def _add_member(
+    app: FullApp, owner: httpx.AsyncClient, name: str, role: str = "member"
+) -> tuple[str, httpx.AsyncClient]:
+    body = {"name": name, "email": f"{name}@example.org", "role": role}
+    id = (await _post(owner, "/v1/people", body))["id"]
+    return id, app.as_(await sign_in_as(owner, id))
+
+
+async def create_private_agent(app: FullApp) -> PrivateAgent:
+    owner = await app.owner()
+    _, admin = await _add_member(app, owner, "adam", "admin")
+    keeper_id, keeper = await _add_member(app, owner, "keeper")
+    human_id, human = await _add_member(app, owner, "human")
+    _, other = await _add_member(app, owner, "other")
+    config = {"workspaceGit": {"enabled": True}}
+    fields = {"slug": "desk", "name": "Desk", "ownerId": keeper_id, "humanPairId": human_id}
+    agent = (await _post(owner, "/v1/agents", {**fields, "config": config}))["id"]
+    stranger = (await _post(owner, "/v1/agents", {"slug": "peer", "name": "Peer"}))["id"]
+    approval = await _request_approval(app, owner, agent)
+    memory, run = await _fill(owner, agent)
+    body = {"name": "own", "kind": "agent"}
+    keys = [
+        (await _post(owner, "/v1/keys", {**body, "agentId": id}))["key"] for id in (agent, stranger)
+    ]
+    callers = {
+        "tenant owner": owner,
+        "tenant admin": admin,
+        "agent's owner": keeper,
+        "paired human": human,
+        "other member": other,
+        "own key": app.as_(keys[0]),
+        "other agent's key": app.as_(keys[1]),
+        "service": await app.key(owner),
+        "service without": await app.key(owner, Permission.TENANT_READ),
+        "anonymous": app.as_(None),
+        "other tenant": await app.owner("globex"),
+    }
+    return PrivateAgent(agent, run, memory, approval, callers)
+
+
+async def _fill(owner: httpx.AsyncClient, agent: str) -> tuple[str, str]:
+    """Write private texts of every kind; return the ids of a memory and a run."""
+    root = f"/v1/agents/{agent}"
+    for path in ("MEMORY.md", "notes/2026-01-01.md", "SOUL.md", "own.md"):
+        put = await owner.put(f"{root}/files/{path}", json={"content": f"# {SECRET} {path}"})
+        assert put.status_code == 200, put.text
+    memory = await _post(owner, f"{root}/memories", {"content": f"the {SECRET} is tuned"})
+    await _post(owner, f"{root}/sessions", {"id": SESSION})
+    entry = {"role": "user", "content": f"hide the {SECRET}"}
+    await _post(owner, f"{root}/sessions/{SESSION}/entries", entry)
+    put = await owner.put(f"{root}/items/plan", json={"value": SECRET})
+    assert put.status_code == 200, put.text
+    run = await _post(owner, "/v1/runs", {"agentId": agent})
+    return memory["id"], run["runId"]
+
+
+async def _request_approval(app: FullApp, owner: httpx.AsyncClient, agent: str) -> str:
+    token = owner.headers["Authorization"].partition(" ")[2]
+    actor = await credentials.authenticate(app.ports, token)
+    arguments = {"command": f"echo {SECRET}"}
+    request = ApprovalRequest(agent=agent, tool="bash", arguments=arguments, mode=Audience.MAIN)
+    return (await approvals.request_approval(app.ports, actor, request)).id
