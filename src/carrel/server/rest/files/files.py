@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from carrel.actions.files import files
 from carrel.actions.files.files import FileContents, WorkspaceView, WriteOptions, WriteResult
-from carrel.actions.overlay import stacks
 from carrel.actions.overlay.stacks import ReadableStack
 from carrel.core.access import Permission
 from carrel.core.errors import (
@@ -21,7 +18,7 @@ from carrel.core.errors import (
     WorkspaceConflict,
     WorkspaceTooLarge,
 )
-from carrel.core.identifiers import Path, Scope, ScopeKind, Stack, parse_wire_path
+from carrel.core.identifiers import Scope, ScopeKind, Stack
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.write_condition import parse_condition
 from carrel.server.http.endpoint import (
@@ -29,13 +26,17 @@ from carrel.server.http.endpoint import (
     IF_MATCH,
     IF_NONE_MATCH,
     Endpoint,
-    Request,
     RequestHeader,
     endpoint,
 )
 from carrel.server.http.not_modified import NO_CACHE, etag_matches, json_with_etag, not_modified
 from carrel.server.http.response import JSON_TYPE, HeaderPairs, Response, encode
 from carrel.server.http.response_cache import SharedBody, SupersededByWrite, raise_if_superseded
+from carrel.server.rest.files.file_collections import (
+    FILE_COLLECTIONS,
+    AnyRequest,
+    FileCollection,
+)
 from carrel.server.rest.files.file_models import (
     FileBody,
     FileListModel,
@@ -46,11 +47,9 @@ from carrel.server.rest.files.file_models import (
     OverlayFileModel,
     WireFileListQuery,
     WireFileQuery,
-    WirePath,
     WorkspaceFileModel,
     file_to_summary,
     overlay_file_to_model,
-    workspace_file_to_model,
 )
 from carrel.server.rest.files.large_files import PLACEHOLDER, is_large, stream_file
 from carrel.server.rest.files.listing_rows import encode_listing
@@ -59,78 +58,6 @@ from carrel.server.rest.files.listing_templates import load_template
 RUN_HEADER: Final = RequestHeader("Carrel-Run", "Run that writes; the event is added to its log.")
 REASON_HEADER: Final = RequestHeader("Carrel-Reason", "Reason, stored in the history.")
 MAX_BODY_BYTES: Final = 6 * 4 * 2**20 + 2**16
-
-AnyRequest = Request[Any, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class FileCollection:
-    """A URL root with file endpoints, and the stack behind it."""
-
-    name: str
-    root: str
-    load_stack: Callable[[AnyRequest], Awaitable[Stack]]
-    wire: bool = False
-    """Implements exactly RFC 0059: its paths and closed objects."""
-    admin: bool = False
-    """Writes affect other agents, so they require tenant:admin."""
-
-    async def load_readable_stack(self, request: AnyRequest) -> ReadableStack:
-        """Stack of a read, with the files that the caller may read."""
-        if self.load_stack is not _agent_stack:
-            return ReadableStack(await self.load_stack(request))
-        return await stacks.readable_agent_stack(request.ports, request.actor, request.params["id"])
-
-    def path(self, request: AnyRequest) -> Path:
-        text = request.params["path"]
-        return parse_wire_path(text) if self.wire else Path(text)
-
-    def to_model(
-        self, file: File, stored: bytes, *, raw: bool = False
-    ) -> WorkspaceFileModel | OverlayFileModel:
-        if not self.wire:
-            return overlay_file_to_model(file, stored, raw=raw)
-        return workspace_file_to_model(file, stored if raw else files.render_content(file, stored))
-
-    @property
-    def write_permission(self) -> Permission:
-        return Permission.TENANT_ADMIN if self.admin else Permission.WORKSPACE_WRITE
-
-    def endpoint_options(self, operation: str) -> dict[str, Any]:
-        """Options shared by all endpoints of this collection."""
-        path = WirePath if self.wire else str
-        tag = "Workspace files" if self.wire else f"Files of {self.name}"
-        return {"id": f"{self.name}_files_{operation}", "tag": tag, "params": {"path": path}}
-
-
-async def _default_stack(request: AnyRequest) -> Stack:
-    return await stacks.default_stack(request.ports, request.actor)
-
-
-async def _agent_stack(request: AnyRequest) -> Stack:
-    return await stacks.agent_stack(request.ports, request.actor, request.params["id"])
-
-
-async def _template_stack(request: AnyRequest) -> Stack:
-    return await stacks.template_stack(request.ports, request.actor, request.params["id"])
-
-
-async def _defaults_stack(request: AnyRequest) -> Stack:
-    return await stacks.defaults_stack(request.ports, request.actor)
-
-
-async def _workspace_stack(request: AnyRequest) -> Stack:
-    return await stacks.workspace_stack(request.ports, request.actor, request.params["id"])
-
-
-HOST: Final = FileCollection("host", "/v1/host/workspace/files", _default_stack, wire=True)
-FILE_COLLECTIONS: Final = (
-    HOST,
-    FileCollection("agents", "/v1/agents/{id}/files", _agent_stack),
-    FileCollection("templates", "/v1/templates/{id}/files", _template_stack, admin=True),
-    FileCollection("defaults", "/v1/defaults/files", _defaults_stack, admin=True),
-    FileCollection("workspaces", "/v1/workspaces/{id}/files", _workspace_stack),
-)
 
 
 def write_options(

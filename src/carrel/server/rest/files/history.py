@@ -21,15 +21,9 @@ from carrel.core.errors import (
 )
 from carrel.server.http.endpoint import IF_MATCH, Endpoint, RequestModel, ResponseModel, endpoint
 from carrel.server.http.response import Response
+from carrel.server.rest.files.file_collections import FILE_COLLECTIONS, AnyRequest, FileCollection
 from carrel.server.rest.files.file_models import OverlayFileModel, PositiveInt, Rfc3339, rfc3339
-from carrel.server.rest.files.files import (
-    FILE_COLLECTIONS,
-    RUN_HEADER,
-    AnyRequest,
-    FileCollection,
-    write_options,
-    write_response,
-)
+from carrel.server.rest.files.files import RUN_HEADER, write_options, write_response
 
 
 class VersionModel(ResponseModel, frozen=True):

@@ -12,7 +12,7 @@ from carrel.core.errors import NotFound, ValidationError
 from carrel.core.overlay.file_classes import FileClass
 from carrel.server.http.endpoint import Endpoint, Request, ResponseModel, endpoint
 from carrel.server.http.response import Response
-from carrel.server.rest.files.files import FILE_COLLECTIONS, FileCollection
+from carrel.server.rest.files.file_collections import FILE_COLLECTIONS, FileCollection
 
 Count = Annotated[int, Meta(ge=0)]
 
