@@ -26,6 +26,7 @@ from tests.support.commits import (
 from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.store.blob import Blob
 from carrel.core.store.commit import (
     Applied,
     Commit,
@@ -33,10 +34,12 @@ from carrel.core.store.commit import (
     ExpectationFailed,
     Quota,
     QuotaExceeded,
+    Write,
 )
-from carrel.core.store.entry import Head
+from carrel.core.store.entry import Entry, Head
 from carrel.core.store.idempotency import Claimed, IdempotencyKey, InProgress
 from carrel.core.store.record import CollectionRevision, RecordChange, RecordType
+from carrel.ports import CorruptContent
 
 pytestmark = pytest.mark.anyio
 
@@ -53,6 +56,15 @@ async def test_every_commit_has_its_outcome_in_order(ports: Ports) -> None:
     assert [head.path for head in assert_applied(answers[3]).heads] == [SOUL, RULES]
     assert [head.version for head in assert_applied(answers[3]).heads] == [2, 2]
     assert await ports.trees.commit([]) == ()
+
+
+async def test_a_commit_cannot_refer_to_deleted_content(ports: Ports) -> None:
+    deleted = Blob((await ports.blobs.put([b"gone"]))[0].digest, 4, 12_345)
+
+    with pytest.raises(CorruptContent, match="content 12345 is gone"):
+        await ports.trees.commit([commit(Write(AGENT, SOUL, Entry(deleted)))])
+
+    assert await ports.trees.revisions([AGENT]) == (0,)
 
 
 async def test_later_commits_of_a_call_see_earlier_ones(ports: Ports) -> None:

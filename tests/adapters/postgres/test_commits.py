@@ -13,11 +13,9 @@ from carrel.adapters.postgres import PostgresStore, open_store
 from carrel.adapters.postgres.advisory_locks import content_lock_name, lock_number
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind
-from carrel.core.store.blob import Blob
 from carrel.core.store.commit import Applied, Commit, Expect, ExpectationFailed, Outcome, Write
 from carrel.core.store.entry import Entry
 from carrel.core.store.record import RecordChange, RecordType
-from carrel.ports import CorruptContent
 
 pytestmark = pytest.mark.anyio
 
@@ -215,16 +213,6 @@ async def test_closing_a_store_completes_its_pending_commits(postgres_url: str) 
     assert all(isinstance(outcome, Applied) for outcome in await asyncio.gather(*tasks))
     with pytest.raises(RuntimeError, match="closed"):
         await commit(store, "late")
-
-
-async def test_commit_cannot_refer_to_deleted_content(store: PostgresStore) -> None:
-    deleted = Blob((await store.blobs.put([b"gone"]))[0].digest, 4, 12_345)
-    write = Write(agent("marco"), PATH, Entry(deleted))
-
-    with pytest.raises(CorruptContent, match="content 12345 is gone"):
-        await store.trees.commit([Commit((write,), "ada", "", NOW)])
-
-    assert await store.trees.revisions([agent("marco")]) == (0,)
 
 
 async def test_content_of_a_pending_commit_is_not_collected(

@@ -28,6 +28,7 @@ from carrel.core.store.commit import (
 )
 from carrel.core.store.entry import DIRECTORY_TYPE, Entry, FileAttributes, Head
 from carrel.core.store.event import WORKSPACE_UPDATED
+from carrel.ports import CorruptContent
 
 _TOMBSTONE_COLUMNS: Final[Row] = (None, None, None, None, None)
 """content, digest, size, base and type of a tombstone."""
@@ -52,6 +53,8 @@ class CommitBatch:
         self.changed_scopes: dict[Scope, ScopeState] = {}
         self._scopes: list[Row] = []
         self._contents: list[Row] = []
+        self._stored_contents: set[int] = set()
+        """Ids of contents that this transaction refers to and does not add."""
         self._versions: list[Row] = []
         self._entries: dict[tuple[int, str], Row] = {}
         self._events: list[Row] = []
@@ -160,6 +163,8 @@ class CommitBatch:
         return row[0] if row else None
 
     def flush(self) -> None:
+        """Write all rows. Raises CorruptContent if a stored content was deleted meanwhile."""
+        self._check_stored_contents()
         scope_rows = [
             (state.revision, state.files, state.size, state.id)
             for state in self.changed_scopes.values()
@@ -176,6 +181,13 @@ class CommitBatch:
             if rows:
                 self._db.executemany(STATEMENTS[statement], rows)
         self.records.flush()
+
+    def _check_stored_contents(self) -> None:
+        if not self._stored_contents:
+            return
+        ids = json.dumps(list(self._stored_contents))
+        if missing := self._db.execute(STATEMENTS["missing_content"], (ids,)).fetchone():
+            raise CorruptContent(f"content {missing[0]} is gone")
 
     def _conflict(self, commit: Commit) -> ExpectationFailed | None:
         for expect in commit.expects:
@@ -332,6 +344,7 @@ class CommitBatch:
         """Return the blob with its row id, new if needed, and its digest in bytes."""
         digest = digest_bytes(blob.digest)
         if isinstance(blob.storage_ref, int):
+            self._stored_contents.add(blob.storage_ref)
             return blob, digest
         self._cache.last_content_id += 1
         id = self._cache.last_content_id

@@ -207,8 +207,7 @@ class SqliteErasure:
     def _delete_contents(self, ids: Sequence[int]) -> None:
         """Delete contents that no version refers to.
 
-        They cannot become referenced: a commit that refers to stored content expects that a path
-        still has it.
+        A commit that refers to one of them later is refused (`CommitBatch.flush`).
         """
         for start in range(0, len(ids), _BATCH_SIZE):
             batch = json.dumps(ids[start : start + _BATCH_SIZE])

@@ -148,6 +148,10 @@ SELECT coalesce(max(v.revision), 0)
 -- name: add_content
 INSERT INTO content (id, digest, size, created_at, body) VALUES (?, ?, ?, ?, ?);
 
+-- name: missing_content
+SELECT w.value FROM json_each(?) AS w
+ WHERE NOT EXISTS (SELECT 1 FROM content AS c WHERE c.id = w.value) LIMIT 1;
+
 -- name: add_version
 INSERT INTO version (scope, path, version, revision, at, content, digest, size, base, type,
                      version_offset, mode, mtime_ns, author, reason, run)
