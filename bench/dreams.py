@@ -11,7 +11,7 @@ from carrel.actions.memory import dreams
 from carrel.adapters.system_clock import SystemClock
 from carrel.core.access import Actor
 from carrel.core.memory.memory import memory_change, new_memory
-from carrel.core.memory.recall import Recall
+from carrel.core.memory.recall_records import Recall
 from carrel.core.runs import Audience
 from carrel.core.store.commit import Commit
 from carrel.ports import Ports

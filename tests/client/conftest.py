@@ -13,7 +13,7 @@ from tests.client.drivers import DRIVERS, PLATFORM_TOKEN, open_client
 from tests.client.server_fixture import AgentEditor
 from tests.support.server_process import PLAIN, TOKEN, ServerProcess, serving
 
-from carrel_client import Client, events, requests
+from carrel_client import Client, event_reader, requests
 
 
 @pytest.fixture
@@ -70,5 +70,5 @@ def directory(tmp_path: File) -> File:
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (requests, events):
+    for module in (requests, event_reader):
         monkeypatch.setattr(module, "FIRST_PAUSE_SECONDS", 0.001)

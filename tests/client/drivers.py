@@ -16,7 +16,7 @@ from tests.support.server_process import PLAIN, ServerProcess
 import carrel
 from carrel_client import AsyncClient, Client
 from carrel_client.drivers import Resource
-from carrel_client.event_streams import EventStream
+from carrel_client.event_iterators import EventStream
 
 BLOCKING: Final = "blocking"
 AWAITING: Final = "awaiting"

@@ -19,7 +19,7 @@ from carrel_client import (
     InvalidResponse,
     ValidationError,
 )
-from carrel_client.events import SseParser
+from carrel_client.event_reader import SseParser
 
 UPDATED = "workspace.updated"
 

@@ -19,7 +19,7 @@ from carrel.wiring.server_app import endpoints
 from carrel_client import AsyncClient, Client
 from carrel_client.client import ApiClient
 from carrel_client.drivers import OpenedStream, Resource, Sleep, SyncDriver
-from carrel_client.event_streams import EventStream
+from carrel_client.event_iterators import EventStream
 from carrel_client.http_messages import HttpRequest, HttpResponse
 from carrel_client.runs import Run
 from carrel_client.sessions import Session

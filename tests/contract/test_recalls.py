@@ -8,7 +8,7 @@ import pytest
 from tests.support.commits import ACME, GLOBEX, NOW
 from tests.support.contract_stores import Ports
 
-from carrel.core.memory.recall import Recall, RecallStats
+from carrel.core.memory.recall_records import Recall, RecallStats
 
 pytestmark = pytest.mark.anyio
 DAY = 86_400_000

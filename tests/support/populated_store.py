@@ -21,7 +21,7 @@ from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path, Scope
 from carrel.core.maintenance.tables import TABLES
-from carrel.core.memory.recall import Recall
+from carrel.core.memory.recall_records import Recall
 from carrel.core.runs import Audience, SnapshotLayer
 from carrel.core.search.bm25 import TermWeight
 from carrel.core.sessions import Session, SessionAppend, SpeakerRole, TranscriptEntry

@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from carrel_client.agents import Agent, Template
     from carrel_client.approvals import Approval
     from carrel_client.client import AsyncClient, Client
-    from carrel_client.event_streams import AsyncEventStream, EventStream
-    from carrel_client.events import CONNECTED, Event
+    from carrel_client.event_iterators import AsyncEventStream, EventStream
+    from carrel_client.event_reader import CONNECTED, Event
     from carrel_client.file_models import File, FileRow
     from carrel_client.files import Files
     from carrel_client.history import Explanation, LayerEntry, Version
@@ -83,8 +83,8 @@ _MODULES: Final = {
     "agents": ("Agent", "Template"),
     "approvals": ("Approval",),
     "client": ("AsyncClient", "Client"),
-    "event_streams": ("AsyncEventStream", "EventStream"),
-    "events": ("CONNECTED", "Event"),
+    "event_iterators": ("AsyncEventStream", "EventStream"),
+    "event_reader": ("CONNECTED", "Event"),
     "file_models": ("File", "FileRow"),
     "files": ("Files",),
     "history": ("Explanation", "LayerEntry", "Version"),

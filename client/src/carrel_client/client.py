@@ -14,8 +14,8 @@ from carrel_client.approvals import Approvals
 from carrel_client.atomic_directory import ProgressCallback
 from carrel_client.drivers import AsyncDriver, Driver, Resource, Steps, SyncDriver, operation
 from carrel_client.errors import ValidationError
-from carrel_client.event_streams import close_streams, event_stream
-from carrel_client.events import EventReader, EventSource
+from carrel_client.event_iterators import close_streams, event_stream
+from carrel_client.event_reader import EventReader, EventSource
 from carrel_client.materialize import MaterializeRequest, MaterializeResult, materialize
 from carrel_client.pins import DefaultFiles, TemplateFiles
 from carrel_client.policy import PolicyResource

@@ -6,8 +6,8 @@ from typing import Any
 
 from carrel_client.drivers import Driver, Resource, Steps, operation
 from carrel_client.errors import CarrelError, IncompleteWorkspace, ValidationError
-from carrel_client.event_streams import event_stream
-from carrel_client.events import UPDATED, EventReader, EventSource
+from carrel_client.event_iterators import event_stream
+from carrel_client.event_reader import UPDATED, EventReader, EventSource
 from carrel_client.file_models import File, FileRow, file_from_json, rows_from_json
 from carrel_client.history import Explanation, Version, explanation_from_json, versions_from_json
 from carrel_client.http_messages import HttpRequest

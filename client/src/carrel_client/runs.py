@@ -9,8 +9,8 @@ from typing import Any
 
 from carrel_client.drivers import Driver, Resource, Steps, operation
 from carrel_client.errors import InvalidResponse
-from carrel_client.event_streams import event_stream
-from carrel_client.events import EventReader, EventSource
+from carrel_client.event_iterators import event_stream
+from carrel_client.event_reader import EventReader, EventSource
 from carrel_client.file_models import File, FileRow, file_from_json, rows_from_json
 from carrel_client.models import parse_time
 from carrel_client.prompts import Prompt, get_prompt

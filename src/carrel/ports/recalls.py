@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from carrel.core.identifiers import TimestampMs
-from carrel.core.memory.recall import Recall, RecallStats
+from carrel.core.memory.recall_records import Recall, RecallStats
 
 
 class RecallLog(Protocol):

@@ -10,7 +10,7 @@ from tests.support.memory_agents import MemoryAgent, create_memory_agent
 
 from carrel.actions.memory import dreams
 from carrel.core.memory.memory import memory_change, new_memory
-from carrel.core.memory.recall import Recall
+from carrel.core.memory.recall_records import Recall
 from carrel.core.runs import Audience
 from carrel.core.store.commit import Commit
 from carrel.ports import Ports

@@ -23,7 +23,7 @@ from carrel.core.memory.promoted_lines import (
     write_promotions,
 )
 from carrel.core.memory.promotion_score import PromotionCandidate, RankedCandidate, RejectionReason
-from carrel.core.memory.recall import RecallStats
+from carrel.core.memory.recall_records import RecallStats
 from carrel.core.overlay.placeholders import TOKENS
 from carrel.core.runs import Audience
 

@@ -19,7 +19,7 @@ from carrel.core.memory.promotion_score import (
     count_reasons,
     rank_candidates,
 )
-from carrel.core.memory.recall import RecallStats
+from carrel.core.memory.recall_records import RecallStats
 from carrel.core.runs import Audience
 
 NOW = 1_800_000_000_000

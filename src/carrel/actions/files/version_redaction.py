@@ -15,7 +15,6 @@ from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay.agent_resolution import is_pin
 from carrel.core.store.commit import Applied, Commit, Expect, Write
 from carrel.core.store.entry import Version
-from carrel.core.store.record import RecordChange, RecordType
 from carrel.ports import Ports
 from carrel.ports.erasure import VersionReplacement
 
@@ -90,7 +89,6 @@ async def _replace_head(ports: Ports, actor: Actor, scope: Scope, version: Versi
 
 
 async def _audit(ports: Ports, actor: Actor, scope: Scope, path: Path, number: int) -> None:
-    # A commit without changes has no tenant; no promotion has this id.
-    change = RecordChange(actor.tenant, RecordType.PROMOTION, "redaction", None)
     subjects = (f"{scope.kind}/{scope.name}", f"version/{number}")
-    await commit_changes(ports, actor, "redact a version", [change], audit_subjects=subjects)
+    reason = "redact a version"
+    await commit_changes(ports, actor, reason, [], audit_subjects=subjects, tenant=actor.tenant)

@@ -230,7 +230,5 @@ async def _finish(ports: Ports, actor: Actor, state: _State) -> None:
 
 
 async def _audit(ports: Ports, actor: Actor, reason: str) -> None:
-    # A commit without changes has no tenant; no promotion has this id.
-    change = RecordChange(actor.tenant, RecordType.PROMOTION, "purge", None)
     subjects = (f"{RecordType.TENANT}/{actor.tenant}",)
-    await commit_changes(ports, actor, reason, [change], audit_subjects=subjects)
+    await commit_changes(ports, actor, reason, [], audit_subjects=subjects, tenant=actor.tenant)

@@ -36,7 +36,7 @@ from carrel.core.memory.promotion_score import (
     count_reasons,
     rank_candidates,
 )
-from carrel.core.memory.recall import RecallStats
+from carrel.core.memory.recall_records import RecallStats
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 

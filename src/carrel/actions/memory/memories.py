@@ -59,7 +59,7 @@ from carrel.core.memory.promoted_lines import (
     remove_lines,
     replace_line,
 )
-from carrel.core.memory.recall import Recall
+from carrel.core.memory.recall_records import Recall
 from carrel.core.runs import Audience
 from carrel.core.search.bm25 import rank_texts
 from carrel.core.search.full_text import searched_text

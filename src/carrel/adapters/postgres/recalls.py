@@ -8,7 +8,7 @@ from typing import Final
 from carrel.adapters.postgres.database import Database, searchable_text
 from carrel.adapters.postgres.rows import transpose
 from carrel.core.identifiers import TimestampMs
-from carrel.core.memory.recall import Recall, RecallStats
+from carrel.core.memory.recall_records import Recall, RecallStats
 
 _MAX_TIMESTAMP: Final = 2**62
 

@@ -9,7 +9,7 @@ from carrel.adapters.sqlite.database import STATEMENTS
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import TimestampMs
-from carrel.core.memory.recall import Recall, RecallStats
+from carrel.core.memory.recall_records import Recall, RecallStats
 
 _MAX_TIMESTAMP: Final = 2**62
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from carrel.core.agents.config import DreamConfig, DreamWeights
 from carrel.core.identifiers import TimestampMs
-from carrel.core.memory.recall import RecallStats
+from carrel.core.memory.recall_records import RecallStats
 from carrel.core.runs import Audience
 
 DAY_MS: Final = 86_400_000

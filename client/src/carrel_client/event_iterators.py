@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 from weakref import WeakSet
 
 from carrel_client.drivers import Arguments, AsyncDriver, Resource, SyncDriver
-from carrel_client.events import Event, EventReader
+from carrel_client.event_reader import Event, EventReader
 
 
 class EventStream:
