@@ -257,7 +257,8 @@ def test_file_that_is_no_database_is_named(tmp_path: File) -> None:
 
     done = carrel("doctor", data=str(tmp_path))
 
-    assert (done.returncode, done.stderr) == (1, "Error: file is not a database\n")
+    problem = f"cannot open {tmp_path / 'carrel.db'}: file is not a database"
+    assert (done.returncode, done.stderr) == (1, f"Error: {problem}\n")
 
 
 def test_unreachable_database_is_named(tmp_path: File) -> None:

@@ -267,9 +267,9 @@ async def test_only_authorized_people_may_answer_and_never_the_agent(
     facts = {"human_pair_id": person.id, "owner_id": owner_id.id}
     await agents.patch(tenant.ports, tenant.ada, "kate", facts)
     reader = replace(tenant.ada, permissions=frozenset({Permission.WORKSPACE_READ}))
-    for actor in (tenant.kate, member, reader):
+    for actor, refusal in ((tenant.kate, Forbidden), (member, NotFound), (reader, Forbidden)):
         for yes in (True, False):
-            with pytest.raises(Forbidden):
+            with pytest.raises(refusal):
                 await tenant.answer(approval, yes, by=actor)
     assert (await tenant.answer(approval, False, by=human)).status is ApprovalStatus.DENIED
     assert (

@@ -191,7 +191,7 @@ def test_settings_are_read_only_for_members_and_hostile_names_stay_text(
     signed_in_page: OpenPage, api_setup: ApiSetup
 ) -> None:
     name = f"<img src=x onerror=alert(1)> \u202egpj.exe {api_setup.suffix} " + "x" * 100
-    agent = api_setup.create_agent("Plain")
+    agent = api_setup.create_agent("Plain", isShared=True)
     api_setup.request("PATCH", f"/v1/agents/{agent['id']}", {"name": name})
     user = signed_in_page(token=api_setup.create_token(api_setup.create_person("Mel")), size=NARROW)
     page = user.page

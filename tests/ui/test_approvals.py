@@ -131,7 +131,8 @@ def test_members_decide_only_for_their_own_agents(
     own_approval = _call(
         api_setup, _agent_with_approvals(api_setup, humanPairId=mia["id"]), "bash", command="ls"
     )
-    other_approval = _call(api_setup, _agent_with_approvals(api_setup), "bash", command="ls")
+    other_agent = _agent_with_approvals(api_setup, isShared=True)
+    other_approval = _call(api_setup, other_agent, "bash", command="ls")
     user = signed_in_page(api_setup.create_token(mia))
     page = user.page
     user.visit(f"/approvals/{other_approval['id']}")

@@ -345,7 +345,7 @@ def test_hostile_paths_and_contents_stay_text(
 
 
 def test_files_are_read_only_for_members(signed_in_page: OpenPage, api_setup: ApiSetup) -> None:
-    agent = api_setup.create_agent("Ada")
+    agent = api_setup.create_agent("Ada", isShared=True)
     user = signed_in_page(api_setup.create_token(api_setup.create_person("Max Member")))
     page = open_file(user, agent, "SOUL.md")
     expect(page.get_by_text("only owners and admins can change this file")).to_be_visible()

@@ -133,7 +133,7 @@ def test_a_proposed_dream_is_rejected_with_a_reason_or_approved(
 def test_members_see_why_memory_actions_are_disabled(
     api_setup: ApiSetup, signed_in_page: OpenPage
 ) -> None:
-    agent = api_setup.create_agent("Ada")
+    agent = api_setup.create_agent("Ada", isShared=True)
     _memories(api_setup, agent, _COFFEE)
     member = api_setup.create_person("Mia Member")
     user = signed_in_page(token=api_setup.create_token(member))
@@ -143,5 +143,5 @@ def test_members_see_why_memory_actions_are_disabled(
     for name in ("New memory", "Dry run", "Start dream"):
         expect(page.get_by_role("button", name=name)).to_be_disabled()
         expect(page.get_by_role("button", name=name)).to_have_attribute(
-            "title", "Only owners and admins can change memories."
+            "title", "Only owners, admins and the agent’s human or owner can change memories."
         )

@@ -187,8 +187,8 @@ def test_my_inbox_lists_my_agents_and_members_cannot_accept(
     expect(dialog).to_have_count(0)
     assert page.evaluate("document.documentElement.scrollWidth") <= NARROW[0]
     page.get_by_role("link", name="Review for all").click()
-    expect(page.get_by_role("heading", name="2 agents to update")).to_be_visible()
-    expect(page.get_by_role("button", name="Accept for all 2 agents")).to_be_disabled()
+    expect(page.get_by_role("heading", name="1 agent to update")).to_be_visible()
+    expect(page.get_by_role("button", name="Accept for 1 agent")).to_be_disabled()
     assert template["id"] in page.url
 
 

@@ -9,7 +9,7 @@ from pathlib import Path as File
 from typing import Any
 
 from carrel.adapters.aes_vault import InvalidVaultKey
-from carrel.adapters.sqlite.database import SqliteSchemaMismatch, is_damage
+from carrel.adapters.sqlite.database import SqliteSchemaMismatch
 from carrel.settings import Settings, SettingsError
 from carrel.wiring.cli_settings import StoreUnavailable, load_settings
 from carrel.wiring.ports import OpenStore, open_ports
@@ -52,7 +52,8 @@ def translate_open_errors(settings: Settings) -> Iterator[None]:
 
 def _describe(problem: sqlite3.Error, file: File | None) -> str:
     """Text of an error of SQLite, with its file and, if pages are damaged, what to do."""
-    hint = "; run `carrel doctor` to see what is lost" if is_damage(problem) else ""
+    is_damaged = getattr(problem, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT
+    hint = "; run `carrel doctor` to see what is lost" if is_damaged else ""
     return f"cannot open {file}: {problem}{hint}"
 
 

@@ -36,6 +36,10 @@ export const agentRecordQuery = (id: string) =>
 /** Person whose items a private agent shares; null means the caller's. */
 export const itemOwnerOf = (agent: AgentRecord) => agent.ownerId ?? agent.humanPairId;
 
+/** Whether a person owns the agent or is paired with it. */
+export const isAgentOf = (agent: AgentRecord | undefined, person: string | undefined) =>
+  Boolean(agent && person && (agent.ownerId === person || agent.humanPairId === person));
+
 export interface AgentUse {
   agent: AgentRecord;
   detail: string;

@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Eye } from "lucide-react";
 import { useState } from "react";
 import { Link } from "react-router";
-import { agentRecordQuery } from "../../api/agent-records";
+import { agentRecordQuery, isAgentOf } from "../../api/agent-records";
 import type { Approval } from "../../api/approvals";
 import { isAdmin } from "../../api/session";
 import { Button } from "../../components/button";
@@ -76,8 +76,7 @@ function Input({ input, whole }: { input: Record<string, unknown>; whole: boolea
 function Decision({ approval, isCut }: { approval: Approval; isCut: boolean }) {
   const session = useSession();
   const agent = useQuery(agentRecordQuery(approval.agentId));
-  const me = session.person?.id;
-  const isMine = me && (agent.data?.humanPairId === me || agent.data?.ownerId === me);
+  const isMine = isAgentOf(agent.data, session.person?.id);
   if (isAdmin(session) || isMine) return <DecisionForm approval={approval} isCut={isCut} />;
   return <p className="notice">Only owners, admins and the agent’s human or owner can decide.</p>;
 }

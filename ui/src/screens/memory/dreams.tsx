@@ -89,7 +89,7 @@ interface DreamButtonsProps {
 
 function DreamButtons({ agentId, criteria, onFinished }: DreamButtonsProps) {
   const [dryRunResult, setDryRunResult] = useState<Dream | null>(null);
-  const disabledReason = useDisabledReason();
+  const disabledReason = useDisabledReason(agentId);
   const queries = useQueryClient();
   const dream = useMutation({
     mutationFn: (dryRun: boolean) => runDream(agentId, dryRun),

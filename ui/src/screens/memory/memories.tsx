@@ -16,7 +16,7 @@ import { useDisabledReason } from "./use-disabled-reason";
 export function Memories({ agentId }: { agentId: string }) {
   const [adding, setAdding] = useState(false);
   const [q, setQ] = useState("");
-  const disabledReason = useDisabledReason();
+  const disabledReason = useDisabledReason(agentId);
   return (
     <section className="stack" aria-labelledby="memories-heading">
       <div className="row wrap">
@@ -54,7 +54,12 @@ function MemoryList({ agentId, q }: { agentId: string; q: string }) {
     <>
       <ul className="card memory-list" aria-label={q ? "Results" : "Memories"}>
         {memories.map((memory) => (
-          <MemoryRow key={memory.id} memory={memory} onForget={() => setDeleting(memory)} />
+          <MemoryRow
+            key={memory.id}
+            agentId={agentId}
+            memory={memory}
+            onForget={() => setDeleting(memory)}
+          />
         ))}
       </ul>
       {query.hasNextPage && (

@@ -8,9 +8,15 @@ import { Time } from "../../components/time";
 import { ScoreBar } from "./score-bar";
 import { useDisabledReason } from "./use-disabled-reason";
 
-export function MemoryRow({ memory, onForget }: { memory: Memory; onForget: () => void }) {
+interface MemoryRowProps {
+  agentId: string;
+  memory: Memory;
+  onForget: () => void;
+}
+
+export function MemoryRow({ agentId, memory, onForget }: MemoryRowProps) {
   const { content, tags, conceptTags, kind, scope, createdAt, promotedAt, score } = memory;
-  const disabledReason = useDisabledReason();
+  const disabledReason = useDisabledReason(agentId);
   return (
     <li>
       {score !== undefined && <ScoreBar score={score} label="Match score" />}
