@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from carrel.server.http.endpoint import Endpoint
-from carrel.server.rest import inbox, search
+from carrel.server.rest import dry_runs, inbox, search
 from carrel.server.rest.accounts import (
     audit,
     keys,
@@ -74,6 +74,7 @@ _MODULES: Final = (
     sign_in,
     search,
     git,
+    dry_runs,
 )
 REST_ENDPOINTS: Final[tuple[Endpoint, ...]] = tuple(
     endpoint for module in _MODULES for endpoint in module.ENDPOINTS
