@@ -247,8 +247,9 @@ def test_files_of_one_dry_run_are_judged_after_each_other(tmp_path: File) -> Non
                 for batch in (1, 250, None)
             ]
             assert reports[0] == reports[1] == reports[2]
+            collision = "guardrails.md collides on some file systems with a path that is pinned"
             assert {step.path: step.problem for step in reports[0] if step.problem} == {
-                "guardrails.md": "guardrails.md collides on some file systems with a path that is pinned",
+                "guardrails.md": collision,
                 "\u00e9/a.md": "\u00e9/a.md cannot be a file: \u00e9 is a file",
                 "\u00ea.md": "the workspace may have 5 files",
             }
@@ -303,6 +304,12 @@ def test_later_requests_of_a_dry_run_see_earlier_ones_by_its_state(tmp_path: Fil
             assert [response.status for response in first.responses] == [201, 200]
             assert [response.status for response in second.responses] == [409, 409, 200]
             assert "notes" in {row["path"] for row in second.responses[2].body["files"]}
+            rename = {"method": "PATCH", "path": "/v1/agents/ada", "body": {"name": "Eve"}}
+            identity = {"method": "PUT", "path": f"{url}/IDENTITY.md", "body": {"content": "Ada"}}
+            third = await store.client.dry_run([identity], state=second.state)
+            fourth = await store.client.dry_run([rename], state=third.state)
+            assert [response.status for response in third.responses] == [200]
+            assert fourth.responses[0].status == 409, "contents are not in the state"
             with pytest.raises(NotFound):
                 await store.client.agents.get("ada")
 
@@ -316,6 +323,8 @@ def test_a_dry_run_answers_only_requests_that_it_can_undo(
         {"method": "POST", "path": "/v1/keys", "body": {"name": "k", "kind": "service"}},
         {"method": "POST", "path": "/v1/dry-run", "body": {"requests": []}},
         {"method": "PUT", "path": "/v1/policy", "body": {}},
+        {"method": "POST", "path": "/v1/templates", "body": {"slug": "t", "name": "T"}},
+        {"method": "PUT", "path": "/v1/host/workspace/files/a.md", "body": {"content": "x"}},
         {"method": "PUT", "path": editor.url("a.md") + "/restore", "body": {}},
         {"method": "GET", "path": "/v1/agents/%ff/files"},
         {"method": "PUT", "path": editor.url("a.md"), "body": {"content": 1}},
@@ -341,7 +350,7 @@ def test_requests_of_a_dry_run_need_their_permissions(
     answer = json_of(http.post("/v1/dry-run", json={"requests": [put]}))
     assert [response["status"] for response in answer["responses"]] == [200]
     for state in (answer["state"], answer["state"][:-2], "x"):
-        stolen = {"requests": [], "state": state}
+        stolen: dict[str, Any] = {"requests": [], "state": state}
         assert http.post("/v1/dry-run", json=stolen, headers=reader).status_code == 400
     assert (
         http.post("/v1/dry-run", json={"requests": []}, headers={"Authorization": "x"}).status_code

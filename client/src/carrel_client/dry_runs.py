@@ -29,13 +29,16 @@ class DryRun:
 
 def dry_run(requests: Sequence[Mapping[str, Any]], state: str) -> Steps[DryRun]:
     """Send requests to be answered as if they were made. Raises CarrelError."""
-    body = {"requests": list(requests), "state": state}
+    body: dict[str, Any] = {"requests": list(requests), "state": state}
     answer = yield from send_json("POST", api_path("dry-run"), body)
     try:
         responses = tuple(
             DryResponse(int(row["status"]), dict(row["headers"]), row["body"])
             for row in answer["responses"]
         )
-        return DryRun(responses, str(answer["state"]))
+        result = DryRun(responses, str(answer["state"]))
     except (KeyError, TypeError, ValueError):
         raise InvalidResponse("the response is not that of a dry run") from None
+    if len(responses) != len(body["requests"]):
+        raise InvalidResponse("the dry run did not answer every request")
+    return result

@@ -82,12 +82,14 @@ class _DryRunDriver(AsyncDriver):
             result = await self._client.dry_run(requests, state=self._state)
         except Exception as problem:
             for _, future in batch:
-                future.set_exception(problem)
+                if not future.done():
+                    future.set_exception(problem)
             return
         self._state = result.state
         for (_, future), answer in zip(batch, result.responses, strict=True):
             content = b"" if answer.body is None else json.dumps(answer.body).encode()
-            future.set_result(HttpResponse(answer.status, content, answer.headers))
+            if not future.done():
+                future.set_result(HttpResponse(answer.status, content, answer.headers))
 
 
 def _request_to_json(request: HttpRequest) -> dict[str, Any]:

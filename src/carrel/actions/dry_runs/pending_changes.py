@@ -41,9 +41,7 @@ class PendingChanges(Struct, kw_only=True):
     collections: dict[Collection, int] = {}
     """Number of commits to each record collection."""
     contents: dict[Digest, bytes] = {}
-    """Contents of this request, and of files that were written with records."""
-    kept_digests: set[Digest] = set()
-    """Digests of the contents that later requests have too."""
+    """Contents of this request; later ones do not have them."""
 
     def heads_of(self, scope: Scope) -> Mapping[Path, Head]:
         return self.heads.get(scope, {})
@@ -72,7 +70,6 @@ class _SealedChanges(Struct, array_like=True):
     heads: list[tuple[Scope, list[Head], int]]
     records: list[tuple[RecordKey, PendingRecord]]
     collections: list[tuple[Collection, int]]
-    contents: dict[str, bytes]
 
 
 def seal_changes(vault: Vault, actor: Actor, changes: PendingChanges) -> str:
@@ -84,7 +81,6 @@ def seal_changes(vault: Vault, actor: Actor, changes: PendingChanges) -> str:
         ],
         list(changes.records.items()),
         list(changes.collections.items()),
-        {digest: changes.contents[digest] for digest in changes.kept_digests},
     )
     packed = zlib.compress(msgspec.msgpack.encode(sealed), _COMPRESSION_LEVEL)
     return vault.seal(packed, _context(actor))
@@ -99,14 +95,11 @@ def open_changes(vault: Vault, actor: Actor, state: str) -> PendingChanges:
     except CorruptContent:
         raise ValidationError("state is not one that this caller received") from None
     sealed = msgspec.msgpack.decode(zlib.decompress(packed), type=_SealedChanges)
-    contents = {Digest(digest): content for digest, content in sealed.contents.items()}
     return PendingChanges(
         heads={scope: _by_path(heads) for scope, heads, _ in sealed.heads},
         revisions={scope: revision for scope, _, revision in sealed.heads},
         records=dict(sealed.records),
         collections=dict(sealed.collections),
-        contents=contents,
-        kept_digests=set(contents),
     )
 
 

@@ -206,8 +206,6 @@ class PendingTrees:
         if write.scope in self._totals:
             self._totals[write.scope].files += _count(entry) - _count(replaced)
             self._totals[write.scope].size += _size(entry) - _size(replaced)
-        if commit.changes and entry and entry.blob.digest in self._changes.contents:
-            self._changes.kept_digests.add(entry.blob.digest)
         return head
 
 

@@ -121,7 +121,8 @@ def _print_steps(owner: TargetOwner, steps: list[ImportStep], dry_run: bool) -> 
         else:
             click.secho(line, fg=_STYLES[step.change])
         if step.redacted:
-            click.echo(formatting.printable(f"{step.path}: a secret was redacted"), err=True)
+            verb = "would be" if dry_run else "was"
+            click.echo(formatting.printable(f"{step.path}: a secret {verb} redacted"), err=True)
     failed = sum(bool(step.problem) for step in pending)
     verb = "would be written" if dry_run else "written"
     equal = len(steps) - len(pending)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Final, Literal
 from urllib.parse import urlencode
 
@@ -90,10 +91,11 @@ async def dry_run(request: Request[DryRunBody]) -> Response:
     get and patch agents; get templates. Each needs the permission that it needs otherwise. Files
     that were written by an earlier call, whose `state` is passed on, can be listed but not read.
     """
-    changes = open_changes(request.ports.vault, request.actor, request.body.state)
+    vault, actor = request.ports.vault, request.actor
+    changes = await asyncio.to_thread(open_changes, vault, actor, request.body.state)
     app = LocalApp(dry_run_ports(request.ports, changes), _ENDPOINTS)
     responses = [await _respond(app, request, item) for item in request.body.requests]
-    state = seal_changes(request.ports.vault, request.actor, changes)
+    state = await asyncio.to_thread(seal_changes, vault, actor, changes)
     return Response.json(DryRunModel(responses=responses, state=state))
 
 
