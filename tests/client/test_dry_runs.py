@@ -231,28 +231,35 @@ def test_dry_run_of_an_import_counts_refused_files_as_failed(
     assert errors == [line for line in real.stderr.splitlines() if line.startswith("error: ")]
 
 
-def test_files_of_one_dry_run_are_judged_after_each_other(tmp_path: File) -> None:
-    """Names that differ in letter case or normalization, and limits, within one import."""
-    local = {"GUARDRAILS.md": "x", "guardrails.md": "x", "\u00e9": "x", "e\u0301/a.md": "x"}
+COLLISION = "guardrails.md collides on some file systems with a path that is pinned"
+
+
+@pytest.mark.parametrize(
+    ("local", "limit", "problems"),
+    [
+        (("GUARDRAILS.md", "guardrails.md"), {}, {"guardrails.md": COLLISION}),
+        (
+            ("\u00e9", "e\u0301/a.md"),
+            {},
+            {"\u00e9/a.md": "\u00e9/a.md cannot be a file: \u00e9 is a file"},
+        ),
+        (("b", "c", "d"), {"maxFiles": 3}, {"d": "the workspace may have 3 files"}),
+        (("b", "c", "d"), {"maxBytes": 25}, {"d": "the workspace may have 25 bytes"}),
+    ],
+)
+def test_files_of_one_dry_run_are_judged_after_each_other(
+    local: tuple[str, ...], limit: Mapping[str, int], problems: Mapping[str, str], tmp_path: File
+) -> None:
     with open_store_client(str(tmp_path / "data"), tmp_path) as store:
 
         async def run() -> None:
-            setting = {"template": {"a.md": "x"}, "agent": {}, "limits": {"maxFiles": 5}}
+            setting = {"template": {"a": "x"}, "agent": {}, "limits": limit}
             template, _ = await store.set_up(setting)
-            directory = store.write_directory({**local, "x.md": "x", "y.md": "x", "\u00ea.md": "x"})
-            reports = [
-                await import_report(
-                    store.client, "template", template, directory, accept=False, batch=batch
-                )
-                for batch in (1, 250, None)
-            ]
-            assert reports[0] == reports[1] == reports[2]
-            collision = "guardrails.md collides on some file systems with a path that is pinned"
-            assert {step.path: step.problem for step in reports[0] if step.problem} == {
-                "guardrails.md": collision,
-                "\u00e9/a.md": "\u00e9/a.md cannot be a file: \u00e9 is a file",
-                "\u00ea.md": "the workspace may have 5 files",
-            }
+            directory = store.write_directory(dict.fromkeys(local, "ten bytes."))
+            arguments = (store.client, "template", template, directory)
+            for batch in (1, 250, None):
+                steps = await import_report(*arguments, accept=False, batch=batch)
+                assert {step.path: step.problem for step in steps if step.problem} == problems
 
         store.runner.run(run())
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from tests.support.commits import NOW
 from tests.support.contract_stores import STORES, Store, StoreLocation
 
@@ -147,16 +148,13 @@ async def _commit(store: Any, tenant: str, plan: _Plan) -> Commit:
         writes[scope, path] = Write(places[scope], path, entry)
     changes = {}
     for id, is_kept, expected, slug in plan["changes"]:
-        keys = (unique_key(tenant, RecordType.TEMPLATE, "slug", slug),)
-        changes[id] = RecordChange(
-            tenant,
-            RecordType.TEMPLATE,
-            id,
-            {"s": slug} if is_kept else None,
-            expected,
-            keys,
-            (slug,),
-        )
+        change = RecordChange(tenant, RecordType.TEMPLATE, id, None, expected)
+        if is_kept:
+            keys = (unique_key(tenant, RecordType.TEMPLATE, "slug", slug),)
+            change = structs.replace(
+                change, body={"slug": slug}, unique_keys=keys, index_keys=(slug,)
+            )
+        changes[id] = change
     return Commit(
         tuple(writes.values()),
         "ada",

@@ -7,7 +7,7 @@ import json
 from typing import Any, Final
 
 from carrel_client import AsyncClient
-from carrel_client.drivers import AsyncDriver, OpenedStream, Sleep
+from carrel_client.drivers import AsyncDriver, OpenedStream, Sleep, UnsendableRequest
 from carrel_client.http_messages import IDEMPOTENCY_KEY, HttpRequest, HttpResponse
 
 DRY_RUN_CONCURRENCY: Final = 250
@@ -44,13 +44,13 @@ class _DryRunDriver(AsyncDriver):
         return await response
 
     async def open_stream(self, request: HttpRequest) -> OpenedStream:
-        raise NotImplementedError("a dry run has no streams")
+        raise UnsendableRequest("a dry run has no streams")
 
     async def read_chunk(self, stream: Any) -> bytes | None:
-        raise NotImplementedError("a dry run has no streams")
+        raise UnsendableRequest("a dry run has no streams")
 
     async def close_stream(self, stream: Any) -> None:
-        raise NotImplementedError("a dry run has no streams")
+        raise UnsendableRequest("a dry run has no streams")
 
     def check_pause(self, pause: Sleep) -> None:
         """Deadlines are those of the requests that are sent."""

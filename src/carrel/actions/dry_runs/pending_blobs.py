@@ -35,12 +35,14 @@ class PendingBlobs:
 
     async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
         pending = self._changes.contents
-        found = {blob.digest: pending[blob.digest] for blob in blobs if blob.digest in pending}
-        stored = [blob for blob in blobs if blob.digest not in found]
+        new_contents = {
+            blob.digest: pending[blob.digest] for blob in blobs if blob.digest in pending
+        }
+        stored = [blob for blob in blobs if blob.digest not in new_contents]
         for blob in stored:
             if blob.storage_ref is None and self._changes.is_without_content(blob.digest):
                 raise Conflict("a dry run does not keep the contents of earlier requests")
-        return {**found, **(await self._stored.get(stored) if stored else {})}
+        return {**new_contents, **(await self._stored.get(stored) if stored else {})}
 
     async def read_parts(self, blob: Blob) -> AsyncIterator[bytes]:
         yield (await self.get([blob]))[blob.digest]

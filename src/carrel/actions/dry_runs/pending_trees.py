@@ -91,8 +91,8 @@ class PendingTrees:
             return tree
         revision = tree.revision + self._changes.revisions.get(tree.scope, 0)
         if paths is not None:
-            chosen = {path: pending[path] for path in paths if path in pending}
-            return replace(tree, revision=revision, heads={**tree.heads, **chosen})
+            changed_heads = {path: pending[path] for path in paths if path in pending}
+            return replace(tree, revision=revision, heads={**tree.heads, **changed_heads})
         heads, tombstones = dict(tree.heads), dict(tree.tombstones)
         for path, head in pending.items():
             if not path.text.startswith(prefix):

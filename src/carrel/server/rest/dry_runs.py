@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from carrel.actions.dry_runs.dry_run_ports import dry_run_ports
 from carrel.actions.dry_runs.pending_changes import open_changes, seal_changes
-from carrel.core.errors import NotFound, ValidationError
+from carrel.core.errors import ValidationError
 from carrel.server.http.endpoint import Endpoint, Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.idempotency import IDEMPOTENCY_HEADER
 from carrel.server.http.local_app import LocalApp
@@ -35,7 +35,6 @@ _OPERATIONS: Final = frozenset(
         ),
     }
 )
-_NULL: Final = msgspec.Raw(b"null")
 _Text = Annotated[str, Meta(max_length=8192)]
 
 
@@ -48,7 +47,7 @@ class DryRequestModel(RequestModel, frozen=True):
     query: dict[_Text, _Text] = msgspec.field(default_factory=dict)
     headers: dict[_Text, _Text] = msgspec.field(default_factory=dict)
     """Conditions, reason and run; an Idempotency-Key is ignored."""
-    body: msgspec.Raw = _NULL
+    body: msgspec.Raw = msgspec.field(default_factory=lambda: msgspec.Raw(b"null"))
     """JSON body of the request."""
 
 
@@ -79,7 +78,7 @@ class DryRunModel(ResponseModel, frozen=True):
     "/v1/dry-run",
     body=DryRunBody,
     responses={200: DryRunModel},
-    refusals=(ValidationError, NotFound),
+    refusals=(ValidationError,),
     max_body=MAX_BODY_BYTES,
     id="dry_run",
     tag="Dry runs",
