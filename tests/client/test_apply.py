@@ -152,6 +152,22 @@ def test_dry_run_reports_changes_and_makes_none(command: ApplyCommand) -> None:
     assert command.facts()["name"] == "Kate"
 
 
+def test_dry_run_reports_the_agents_and_files_that_are_refused(command: ApplyCommand) -> None:
+    (command.dir / "w").mkdir()
+    for path in ("SOUL.md", "GUARDRAILS.md", "guardrails.md", "USER.md"):
+        (command.dir / "w" / path).write_text("mine")
+    other = "b" + secrets.token_hex(6)
+    text = f"agents: [{{id: {other}, transcripts_dir: /etc/x}}, {{id: AGENT, workspace: w}}]"
+
+    planned, code = command.apply(text, "--dry-run"), command.code
+    done = command.apply(text)
+
+    assert (planned["agents"], planned["ok"], code) == (done["agents"], done["ok"], command.code)
+    assert [agent["result"] for agent in planned["agents"]] == ["failed", "created"]
+    assert planned["agents"][1]["taken"] == ["SOUL.md"]
+    assert len(planned["agents"][1]["leftOut"]) == 3
+
+
 def test_files_of_a_directory_become_the_agents_own_the_first_time(command: ApplyCommand) -> None:
     work = command.dir / "data/workspace/kate"
     (work / "notes").mkdir(parents=True)

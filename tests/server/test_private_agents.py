@@ -98,6 +98,7 @@ PRIVATE_ROWS: Final = {
 OTHER_ROWS: Final = {
     "POST /v1/agents/{id}/tools/{name}": "test_no_tool_of_a_private_agent_runs_for_others",
     "POST /v1/runs": "test_only_callers_with_access_start_runs",
+    "POST /v1/dry-run": "test_a_dry_run_opens_nothing_that_the_request_itself_does_not",
     "POST /v1/approvals/{id}": "answering has a rule of its own: tests of approvals",
     "GET /v1/agents/{id}/files": "test_members_see_the_agent_and_its_inherited_live_files",
     "POST /api/workspaces/files": "test_members_see_the_agent_and_its_inherited_live_files",
@@ -204,6 +205,17 @@ async def test_only_callers_with_access_start_runs(office: Office) -> None:
             assert is_refused(response) is (caller not in OPEN_TO), (caller, response.text)
             replay = await client.post("/v1/runs", json={"replayOf": office.private.run})
             assert is_refused(replay) is (caller not in OPEN_TO), (caller, replay.text)
+
+
+async def test_a_dry_run_opens_nothing_that_the_request_itself_does_not(office: Office) -> None:
+    member, url = office.private.callers["other member"], f"/v1/agents/{office.private.agent}"
+    put = {"method": "PUT", "path": f"{url}/files/MEMORY.md", "body": {"content": "x"}}
+    listing = {"method": "GET", "path": f"{url}/files", "query": {"content": "true"}}
+    response = await member.post("/v1/dry-run", json={"requests": [put, listing]})
+    refused, listed = response.json()["responses"]
+    assert refused["status"] == 403
+    itself = await member.get(f"{url}/files", params={"content": "true"})
+    assert listed["body"] == itself.json()
 
 
 async def test_members_see_the_agent_and_its_inherited_live_files(office: Office) -> None:

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from carrel_client.agents import Agent, Template
     from carrel_client.approvals import Approval
     from carrel_client.client import AsyncClient, Client
+    from carrel_client.dry_runs import DryResponse, DryRun
     from carrel_client.event_iterators import AsyncEventStream, EventStream
     from carrel_client.event_reader import CONNECTED, Event
     from carrel_client.file_models import File, FileRow
@@ -83,6 +84,7 @@ _MODULES: Final = {
     "agents": ("Agent", "Template"),
     "approvals": ("Approval",),
     "client": ("AsyncClient", "Client"),
+    "dry_runs": ("DryResponse", "DryRun"),
     "event_iterators": ("AsyncEventStream", "EventStream"),
     "event_reader": ("CONNECTED", "Event"),
     "file_models": ("File", "FileRow"),
@@ -127,6 +129,8 @@ __all__ = [
     "Difference",
     "DirectoryLocked",
     "Dream",
+    "DryResponse",
+    "DryRun",
     "Entry",
     "Event",
     "EventStream",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from carrel_client.account_records import Sandboxes, WorkspaceRecords
@@ -13,6 +13,7 @@ from carrel_client.agents import Agents, Templates
 from carrel_client.approvals import Approvals
 from carrel_client.atomic_directory import ProgressCallback
 from carrel_client.drivers import AsyncDriver, Driver, Resource, Steps, SyncDriver, operation
+from carrel_client.dry_runs import DryRun, dry_run
 from carrel_client.errors import ValidationError
 from carrel_client.event_iterators import close_streams, event_stream
 from carrel_client.event_reader import EventReader, EventSource
@@ -173,6 +174,15 @@ class ApiClient(Resource[Driver]):
     def inbox(self, *, mine: bool = False) -> Steps[Inbox]:
         """Pins, approvals and dreams that wait for people."""
         return (yield from get_inbox(mine))
+
+    @operation
+    def dry_run(self, requests: Sequence[Mapping[str, Any]], *, state: str = "") -> Steps[DryRun]:
+        """Answer requests as if they were made, in order; nothing is stored.
+
+        Each is a mapping with ``method``, ``path`` and, if needed, ``query``, ``headers`` and
+        ``body``. With the ``state`` of an earlier dry run they follow its requests.
+        """
+        return (yield from dry_run(requests, state))
 
     @event_stream
     def events(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from carrel.server.http.endpoint import Endpoint
-from carrel.server.rest import inbox, purge, search
+from carrel.server.rest import dry_runs, inbox, purge, search
 from carrel.server.rest.accounts import (
     audit,
     keys,
@@ -75,6 +75,7 @@ _MODULES: Final = (
     search,
     purge,
     git,
+    dry_runs,
 )
 REST_ENDPOINTS: Final[tuple[Endpoint, ...]] = tuple(
     endpoint for module in _MODULES for endpoint in module.ENDPOINTS

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from carrel.cli.apply.agents_file import DesiredAgent
-from carrel.cli.sync.directory import SyncedDirectory
-from carrel.cli.sync.scan import DirectoryScanner
-from carrel.cli.sync.sync_pass import PassResult, SyncPair, plan_sync
-from carrel.cli.sync.sync_state import SyncState, read_state
+from carrel.cli.dry_run import dry_run_client
+from carrel.cli.sync.sync_pass import PassResult
+from carrel.cli.sync.sync_state import read_state
 from carrel.cli.sync.watch_loop import open_pair, sync_until_stable
 from carrel_client import (
     AsyncClient,
@@ -52,8 +51,9 @@ async def apply_agent(
     Raises CarrelError for failures that would hit every other agent too.
     """
     outcome = ApplyResult(desired.id)
+    client = dry_run_client(client, server) if dry_run else client
     try:
-        await _apply_config(client, desired, outcome, dry_run)
+        await _apply_config(client, desired, outcome)
         await _upload_files(client, server, desired, outcome, dry_run)
     except _FATAL_ERRORS:
         raise
@@ -64,9 +64,7 @@ async def apply_agent(
     return outcome
 
 
-async def _apply_config(
-    client: AsyncClient, desired: DesiredAgent, outcome: ApplyResult, dry_run: bool
-) -> None:
+async def _apply_config(client: AsyncClient, desired: DesiredAgent, outcome: ApplyResult) -> None:
     facts: dict[str, Any] = {}
     if "name" in desired.facts:
         facts["name"] = desired.facts["name"]
@@ -77,8 +75,7 @@ async def _apply_config(
     except NotFound:
         config = {name: value for name, value in desired.config.items() if value is not None}
         facts = {"name": desired.id, **facts, "config": config}
-        if not dry_run:
-            await client.agents.create(desired.id, **_to_arguments(facts))
+        await client.agents.create(desired.id, **_to_arguments(facts))
         outcome.result, outcome.changes = (
             "created",
             {name: (None, new_value) for name, new_value in facts.items()},
@@ -91,7 +88,7 @@ async def _apply_config(
         changes |= {
             f"config.{name}": pair for name, pair in _config_differences(current, config).items()
         }
-    if changes and not dry_run:
+    if changes:
         changed = {
             name: new_value for name, new_value in facts.items() if current.get(name) != new_value
         }
@@ -143,12 +140,8 @@ async def _upload_files(
     path = _path_to_import(desired)
     if path is None:
         return
-    if dry_run:
-        outcome.files = await _plan_upload(
-            client, desired, path, is_new=outcome.result == "created"
-        )
-        return
-    async with open_pair(client, server, desired.id, path, SETTLE_SECONDS) as (pair, _):
+    opening = open_pair(client, server, desired.id, path, SETTLE_SECONDS, dry_run=dry_run)
+    async with opening as (pair, _):
         outcome.files = await sync_until_stable(pair, SETTLE_SECONDS, upload_only=True)
 
 
@@ -160,19 +153,3 @@ def _path_to_import(desired: DesiredAgent) -> str | None:
     state = read_state(path)
     is_imported = state is not None and state.is_complete and state.agent == desired.id
     return None if is_imported else path
-
-
-async def _plan_upload(
-    client: AsyncClient, desired: DesiredAgent, path: str, *, is_new: bool
-) -> PassResult:
-    directory = SyncedDirectory(path)
-    try:
-        pair = SyncPair(
-            directory,
-            DirectoryScanner(directory, 0),
-            client.agent(desired.id),
-            SyncState(server="", agent=""),
-        )
-        return await plan_sync(pair, is_new=is_new)
-    finally:
-        directory.close()

@@ -13,6 +13,7 @@ from carrel.cli.connection import files_of, run_on_server
 from carrel.cli.console import (
     EXIT_FAILED,
     PathArgument,
+    ProgressCallback,
     fail,
     print_json,
     progress_bars,
@@ -51,11 +52,16 @@ def import_(
     local = _scan_local(dir, as_json=as_json)
 
     async def work(client: AsyncClient) -> list[ImportStep]:
+        from carrel.cli.dry_run import DRY_RUN_CONCURRENCY, dry_run_client  # noqa: PLC0415 - as below
         from carrel.cli.import_files.import_plan import ImportOptions  # noqa: PLC0415 - so --help is quick
 
-        return await _run_import(
-            client, owner, local, None if dry_run else ImportOptions(reason, accept)
-        )
+        if not dry_run:
+            with progress_bars() as on_progress:
+                return await _run_import(
+                    client, owner, local, ImportOptions(reason, accept), on_progress
+                )
+        action = ImportOptions(reason, accept, DRY_RUN_CONCURRENCY)
+        return await _run_import(dry_run_client(client, ""), owner, local, action, lambda *_: None)
 
     steps = run_on_server(work, options, as_json=as_json)
     failed = any(step.problem for step in steps)
@@ -90,15 +96,17 @@ def _scan_local(dir: Directory, *, as_json: bool) -> LocalFiles:
 
 
 async def _run_import(
-    client: AsyncClient, owner: TargetOwner, local: LocalFiles, action: ImportOptions | None
+    client: AsyncClient,
+    owner: TargetOwner,
+    local: LocalFiles,
+    action: ImportOptions,
+    on_progress: ProgressCallback,
 ) -> list[ImportStep]:
     from carrel.cli.import_files.import_plan import execute_plan, plan_import  # noqa: PLC0415 - as above
 
     files = files_of(client, owner)
     steps = plan_import(local, {row.path: row for row in await files.list()})
-    if action is not None:
-        with progress_bars() as on_progress:
-            await execute_plan(files, local, steps, action, on_progress)
+    await execute_plan(files, local, steps, action, on_progress)
     return steps
 
 
@@ -113,7 +121,8 @@ def _print_steps(owner: TargetOwner, steps: list[ImportStep], dry_run: bool) -> 
         else:
             click.secho(line, fg=_STYLES[step.change])
         if step.redacted:
-            click.echo(formatting.printable(f"{step.path}: a secret was redacted"), err=True)
+            verb = "would be" if dry_run else "was"
+            click.echo(formatting.printable(f"{step.path}: a secret {verb} redacted"), err=True)
     failed = sum(bool(step.problem) for step in pending)
     verb = "would be written" if dry_run else "written"
     equal = len(steps) - len(pending)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -28,6 +29,8 @@ class ImportOptions:
     reason: str | None
     accept: bool
     """Override pinned files of an agent."""
+    concurrency: int = 1
+    """Number of files to write at once; the order of the writes stays that of the paths."""
 
 
 @dataclass(slots=True)
@@ -67,26 +70,35 @@ async def execute_plan(
     action: ImportOptions,
     on_progress: ProgressCallback,
 ) -> None:
-    """Write all files that differ, one at a time.
+    """Write all files that differ, in order of their paths.
 
     A failed file does not stop the others, unless the error would hit all of them.
     """
     pending = [step for step in steps if step.change != "equal"]
-    for count, step in enumerate(pending, 1):
-        try:
-            await _write(files, local, step, action)
-        except WorkspaceConflict:
-            step.problem = "changed on the server during the import"
-        except _FATAL_ERRORS as problem:
-            step.problem = str(problem)
-            for later in pending[count:]:
+    for start in range(0, len(pending), action.concurrency):
+        group = pending[start : start + action.concurrency]
+        failures = await asyncio.gather(*[_try_write(files, local, step, action) for step in group])
+        if any(failures):
+            for later in pending[start + failures.index(True) + 1 :]:
                 later.problem = _NOT_TRIED
             return
-        except CarrelError as problem:
-            step.problem = str(problem)
-        except OSError as problem:
-            step.problem = problem.strerror or str(problem)
-        on_progress("importing", count, len(pending))
+        on_progress("importing", start + len(group), len(pending))
+
+
+async def _try_write(
+    files: Files[AsyncDriver], local: LocalFiles, step: ImportStep, action: ImportOptions
+) -> bool:
+    """Write a file or record its problem; return whether all others would fail too."""
+    try:
+        await _write(files, local, step, action)
+    except WorkspaceConflict:
+        step.problem = "changed on the server during the import"
+    except CarrelError as problem:
+        step.problem = str(problem)
+        return isinstance(problem, _FATAL_ERRORS)
+    except OSError as problem:
+        step.problem = problem.strerror or str(problem)
+    return False
 
 
 async def _write(
@@ -103,3 +115,5 @@ async def _write(
         reason=action.reason,
     )
     step.version, step.redacted = stored.version, stored.content.encode() != content
+    if stored.etag == step.etag:
+        step.change = "equal"  # Redacted, it is what the layers below have already.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from carrel.cli.dry_run import DRY_RUN_CONCURRENCY
 from carrel.cli.sync.directory import STATE_FILE, SyncedDirectory, digest_of
 from carrel.cli.sync.scan import DirectoryScanner, ScannedFile, ScanResult
 from carrel.cli.sync.sync_state import SyncState
@@ -84,16 +86,20 @@ class SyncPair:
     scanner: DirectoryScanner
     agent: AgentWorkspace[AsyncDriver]
     state: SyncState
+    is_dry_run: bool = False
+    """Whether the client only asks what its requests would do; the state is not saved."""
 
     def save(self) -> None:
-        self.directory.write_state(self.state.encode())
+        if not self.is_dry_run:
+            self.directory.write_state(self.state.encode())
 
     def check_in_place(self) -> None:
         """Raise UnusableWorkspace if the directory was moved or unmounted.
 
         Without this check, missing files would be taken for deletions.
         """
-        if not self.directory.is_in_place() or self.directory.read(STATE_FILE) is None:
+        has_state = self.is_dry_run or self.directory.read(STATE_FILE) is not None
+        if not (has_state and self.directory.is_in_place()):
             raise UnusableWorkspace(
                 f"{self.directory.path} is no longer the directory that was being synced"
             )
@@ -121,8 +127,11 @@ async def sync_once(
     pending = [(path, step) for path, step in steps.items() if step not in _NO_OPERATION]
     sync_pass.record_uploads(steps)
     try:
-        for number, (path, step) in enumerate(pending, 1):
-            await sync_pass.run_step(path, step, upload_only)
+        concurrency = DRY_RUN_CONCURRENCY if pair.is_dry_run else 1
+        for start in range(0, len(pending), concurrency):
+            group = pending[start : start + concurrency]
+            await asyncio.gather(*[sync_pass.run_step(*item, upload_only) for item in group])
+            number = start + len(group)
             if number % _SAVE_EVERY == 0:
                 pair.save()
             if on_progress is not None:
@@ -133,18 +142,6 @@ async def sync_once(
     finally:
         if pending:
             pair.save()
-    return sync_pass.outcome
-
-
-async def plan_sync(pair: SyncPair, *, is_new: bool) -> PassResult:
-    """Return what an upload would do, without doing it. A new agent has no files yet."""
-    rows = {} if is_new else {row.path: row for row in await pair.agent.list(raw=True)}
-    scan = pair.scanner.scan(())
-    sync_pass = _SyncPass(pair, rows, scan, PassResult(problems=scan.problems))
-    for path, step in sync_pass.decide_actions().items():
-        if step is SyncAction.UPLOAD:
-            sync_pass.outcome.up.append(path)
-        sync_pass.report_skipped(path, step)
     return sync_pass.outcome
 
 
@@ -271,7 +268,8 @@ class _SyncPass:
         if row is not None:
             conditions = {"if_match": row.etag, "content_type": row.content_type}
         file = await self.pair.agent.put(path, content, **conditions)
-        self.outcome.up.append(path)
+        if row is None or file.etag != row.etag:  # Else it is what the layers below have already.
+            self.outcome.up.append(path)
         if file.sha256 != local.digest:
             self.outcome.redacted.append(path)
         return LastSynced(local.digest, file.sha256, _remote_file(file).is_own)

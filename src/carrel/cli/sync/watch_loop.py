@@ -33,10 +33,13 @@ async def open_pair(
     agent: str,
     directory: str | os.PathLike[str],
     settle_seconds: float,
+    *,
+    dry_run: bool = False,
 ) -> AsyncIterator[tuple[SyncPair, list[str]]]:
     """Open directory and agent; yield them with the names of recovered copies.
 
-    Raises UnusableWorkspace, DirectoryLocked, NotFound.
+    A dry run, for which the client must be one too, leaves the directory as it is. Raises
+    UnusableWorkspace, DirectoryLocked, NotFound.
     """
     id = await _find_agent_id(client, agent)
     synced = SyncedDirectory(directory)
@@ -44,15 +47,19 @@ async def open_pair(
         state = resume_state(
             synced, load_state(synced), SyncState(server=server, agent=agent, id=id)
         )
-        digests = {digest for last in state.files.values() for digest in (last.here, last.there)}
-        recovered = synced.recover({digest for digest in digests if digest})
-        pair = SyncPair(
-            synced, DirectoryScanner(synced, settle_seconds), client.agent(agent), state
-        )
+        recovered = [] if dry_run else _recover_copies(synced, state)
+        scanner = DirectoryScanner(synced, settle_seconds)
+        pair = SyncPair(synced, scanner, client.agent(agent), state, is_dry_run=dry_run)
         pair.save()
         yield pair, recovered
     finally:
         synced.close()
+
+
+def _recover_copies(synced: SyncedDirectory, state: SyncState) -> list[str]:
+    """Recover what a crash left behind; return the names of copies."""
+    digests = {digest for last in state.files.values() for digest in (last.here, last.there)}
+    return synced.recover({digest for digest in digests if digest})
 
 
 async def _find_agent_id(client: AsyncClient, agent: str) -> str:

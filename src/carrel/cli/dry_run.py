@@ -1,0 +1,110 @@
+"""Client of a dry run: its requests are answered by the server, but not made."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, Final
+
+from carrel_client import AsyncClient
+from carrel_client.drivers import AsyncDriver, OpenedStream, Sleep, UnsendableRequest
+from carrel_client.http_messages import IDEMPOTENCY_KEY, HttpRequest, HttpResponse
+
+DRY_RUN_CONCURRENCY: Final = 250
+"""Number of writes to start at once; they are sent together and answered in this order."""
+_MAX_BATCH_CHARACTERS: Final = 4 * 2**20
+_MAX_CHARACTERS: Final = 25 * 2**20
+"""Every server refuses a longer body, whatever it contains."""
+
+_Queued = tuple[HttpRequest, "asyncio.Future[HttpResponse]"]
+
+
+def dry_run_client(client: AsyncClient, server: str) -> AsyncClient:
+    """Return a client for one dry run, which remembers what its requests would change.
+
+    `client` stays open and is closed by its owner.
+    """
+    return AsyncClient.over(_DryRunDriver(client), server)
+
+
+class _DryRunDriver(AsyncDriver):
+    """Sends the requests that are started at the same time in one, in order of their start."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+        self._state = ""
+        self._queue: list[_Queued] = []
+        self._sending: asyncio.Task[None] | None = None
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        response: asyncio.Future[HttpResponse] = asyncio.get_running_loop().create_future()
+        self._queue.append((request, response))
+        if self._sending is None:
+            self._sending = asyncio.create_task(self._send_queue())
+        return await response
+
+    async def open_stream(self, request: HttpRequest) -> OpenedStream:
+        raise UnsendableRequest("a dry run has no streams")
+
+    async def read_chunk(self, stream: Any) -> bytes | None:
+        raise UnsendableRequest("a dry run has no streams")
+
+    async def close_stream(self, stream: Any) -> None:
+        raise UnsendableRequest("a dry run has no streams")
+
+    def check_pause(self, pause: Sleep) -> None:
+        """Deadlines are those of the requests that are sent."""
+
+    async def aclose(self) -> None:
+        if self._sending is not None:
+            self._sending.cancel()
+
+    async def _send_queue(self) -> None:
+        try:
+            while self._queue:
+                await self._send_batch(self._take_batch())
+        finally:
+            self._sending = None
+
+    def _take_batch(self) -> list[_Queued]:
+        count, size = 0, 0
+        for request, _ in self._queue[:DRY_RUN_CONCURRENCY]:
+            size += _body_size(request)
+            if count and size > _MAX_BATCH_CHARACTERS:
+                break
+            count += 1
+        batch, self._queue = self._queue[:count], self._queue[count:]
+        return batch
+
+    async def _send_batch(self, batch: list[_Queued]) -> None:
+        requests = [_request_to_json(request) for request, _ in batch]
+        try:
+            result = await self._client.dry_run(requests, state=self._state)
+        except Exception as problem:
+            for _, future in batch:
+                if not future.done():
+                    future.set_exception(problem)
+            return
+        self._state = result.state
+        for (_, future), answer in zip(batch, result.responses, strict=True):
+            content = b"" if answer.body is None else json.dumps(answer.body).encode()
+            if not future.done():
+                future.set_result(HttpResponse(answer.status, content, answer.headers))
+
+
+def _request_to_json(request: HttpRequest) -> dict[str, Any]:
+    headers = {name: value for name, value in request.headers.items() if name != IDEMPOTENCY_KEY}
+    is_too_long = _body_size(request) > _MAX_CHARACTERS
+    body = {"content": "x" * _MAX_CHARACTERS} if is_too_long else request.body
+    return {
+        "method": request.method,
+        "path": request.path,
+        "query": dict(request.query),
+        "headers": headers,
+        "body": body,
+    }
+
+
+def _body_size(request: HttpRequest) -> int:
+    content = request.body.get("content", "") if isinstance(request.body, dict) else ""
+    return len(content)
