@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
+import type { AgentRecord } from "../src/api/agent-records";
 import { subjectUrl } from "../src/api/audit";
 import type { Sandbox } from "../src/api/sandboxes";
 import { splitHiddenCharacters } from "../src/components/hidden-characters";
 import { formatRemaining } from "../src/screens/approvals/time-remaining";
+import { itemSetsFor } from "../src/screens/items/item-sets";
 import { draftFromSandbox, patchFromDraft } from "../src/screens/sandboxes/sandbox-draft";
 import { moveItem } from "../src/screens/settings/class-rules";
 
@@ -76,4 +78,16 @@ test("audit subjects link to their screens, if any", () => {
   expect(subjectUrl("sandbox/sb_1")).toBe("/sandboxes/sb_1");
   expect(subjectUrl("policy/policy")).toBe("/settings/policy");
   expect(subjectUrl("code/cod_1")).toBeNull();
+});
+
+describe("item sets", () => {
+  const agents = [
+    { id: "agt_1", isShared: false, ownerId: null, humanPairId: null },
+    { id: "agt_2", isShared: false, ownerId: "per_mia", humanPairId: null },
+  ] as unknown as AgentRecord[];
+
+  test("a member's items are read through an agent of the member", () => {
+    const sets = itemSetsFor(agents, [], "per_mia", false);
+    expect(sets.map(({ id, agentId }) => [id, agentId])).toEqual([["per_mia", "agt_2"]]);
+  });
 });

@@ -12,7 +12,10 @@ export interface ItemSet {
   agents: number;
 }
 
-/** Item sets that a user may see; members see their own and those of shared agents. */
+/**
+ * Item sets that a user may see; members see their own and those of shared agents. Agents without an
+ * owner or human are open to owners and admins only, and then use the caller's items.
+ */
 export function itemSetsFor(
   agents: AgentRecord[],
   people: Person[],
@@ -22,7 +25,7 @@ export function itemSetsFor(
   const shared = agents.filter((agent) => agent.isShared).map(sharedItemSet);
   const byPerson = new Map<string, AgentRecord[]>();
   for (const agent of agents) {
-    const person = itemOwnerOf(agent) ?? me;
+    const person = itemOwnerOf(agent) ?? (seesAll ? me : undefined);
     if (agent.isShared || !person || !(seesAll || person === me)) continue;
     byPerson.set(person, [...(byPerson.get(person) ?? []), agent]);
   }
