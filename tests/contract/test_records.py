@@ -221,9 +221,13 @@ async def test_a_freed_unique_key_can_be_taken_in_the_same_commit(ports: Ports) 
     await apply_changes(ports, person("old", None), person("new", {}, unique_keys=(ADA,)))
     await apply_changes(ports, person("new", {}), person("newer", {}, unique_keys=(ADA,)))
 
+    await apply_changes(ports, person("newest", {}, unique_keys=(ADA,)), person("newer", {}))
+
     [record] = await ports.records.get_by_unique_key([ADA])
     assert record
-    assert record.id == "newer"
+    assert record.id == "newest"
+    await apply_changes(ports, person("newest", {}, unique_keys=()))
+    assert await ports.records.get_by_unique_key([ADA]) == (None,)
 
 
 async def test_of_many_writers_taking_a_unique_key_exactly_one_wins(ports: Ports) -> None:

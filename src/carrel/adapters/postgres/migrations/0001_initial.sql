@@ -901,6 +901,17 @@ CREATE FUNCTION advance_id_sequences() RETURNS void LANGUAGE sql AS $$
       FROM (SELECT max_event_id() AS n) AS x WHERE n > 0;
 $$;
 
+-- Whether a commit deletes the owner of a unique key or writes it without the key.
+CREATE FUNCTION releases_unique_key(changes jsonb, used unique_key) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT EXISTS (
+        SELECT FROM jsonb_array_elements(changes) AS e (change)
+         WHERE e.change ->> 'kind' = 'change' AND e.change ->> 'tenant' = used.tenant
+           AND e.change ->> 'type' = used.type AND e.change ->> 'id' = used.id
+           AND NOT coalesce(e.change -> 'unique_keys' ? used.name, false)
+    );
+$$;
+
 CREATE FUNCTION apply_record_changes(
     changes jsonb, commit_author text, commit_reason text, commit_at bigint, check_only boolean
 ) RETURNS jsonb LANGUAGE plpgsql AS $$
@@ -939,7 +950,9 @@ BEGIN
         END IF;
         SELECT w.name INTO used_key FROM unnest(c.unique_keys) WITH ORDINALITY AS w (name, n)
           JOIN unique_key AS k ON k.name = w.name
-         WHERE (k.tenant, k.type, k.id) <> (c.tenant, c.type, c.id) ORDER BY w.n LIMIT 1;
+         WHERE (k.tenant, k.type, k.id) <> (c.tenant, c.type, c.id)
+           AND NOT releases_unique_key(changes, k)
+         ORDER BY w.n LIMIT 1;
         IF used_key IS NOT NULL THEN
             RAISE SQLSTATE 'CA001' USING DETAIL = jsonb_build_array(c.n, used_key);
         END IF;
@@ -957,7 +970,9 @@ BEGIN
                SET revision = record.revision + 1, body = excluded.body,
                    updated_at = excluded.updated_at;
             INSERT INTO unique_key (name, tenant, type, id)
-            SELECT DISTINCT w.name, c.tenant, c.type, c.id FROM unnest(c.unique_keys) AS w (name);
+            SELECT DISTINCT w.name, c.tenant, c.type, c.id FROM unnest(c.unique_keys) AS w (name)
+            ON CONFLICT (name) DO UPDATE
+               SET tenant = excluded.tenant, type = excluded.type, id = excluded.id;
             INSERT INTO index_key (tenant, type, name, id)
             SELECT DISTINCT c.tenant, c.type, w.name, c.id FROM unnest(c.index_keys) AS w (name);
             INSERT INTO search_term (tenant, type, index_key, term, id)
