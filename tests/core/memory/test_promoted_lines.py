@@ -283,7 +283,7 @@ def test_a_promoted_memory_is_one_list_item_and_no_placeholder(content: str) -> 
         "Put it into src/__init__.py, not into __main__.py",
         "Prices are <= 5 * 3 [net], C++ & C#, {{not_a_token}} {braces} $HOME ~/.ssh",
         "1. First " + "x" * 1900,
-        "می\u200cخواهم",  # Persian needs the non-joiner
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",  # Persian needs the non-joiner
         "👩\u200d💻 and ❤\ufe0f\u200d🔥",
         "集合\uff5b一、二\uff5d",
     ],
