@@ -52,13 +52,13 @@ async def test_every_search_ranks_by_the_rarity_of_words_in_all_that_is_searched
     recalled = [hit.memory.content for hit in hits]
     matches = await sessions.search(anywhere, owner, agent, question)
     found_entries = [match.entry.content for match in matches]
-    found = {
+    hits_by_kind = {
         kind: [item.text for item in (await search(anywhere, owner, question, {kind})).items]
         for kind in (SearchScope.MEMORIES, SearchScope.SESSIONS)
     }
 
     assert set(recalled[:30]) == set(found_entries[:30]) == set(rare)
-    assert found == {
+    assert hits_by_kind == {
         SearchScope.MEMORIES: recalled[:20],
         SearchScope.SESSIONS: found_entries[:20],
     }

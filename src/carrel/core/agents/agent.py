@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePosixPath
 from typing import Any, Final
 
 from msgspec import Struct
@@ -70,7 +69,9 @@ def by_owner_index(id: str) -> str:
 
 def by_folder_index(transcripts_dir: str) -> str:
     """Index key of agents, of any tenant, with this directory of transcripts."""
-    return f"transcripts:{PurePosixPath(transcripts_dir)}"
+    segments = [name for name in transcripts_dir.split("/") if name not in {"", "."}]
+    root = "/" if transcripts_dir.startswith("/") else ""
+    return f"transcripts:{root}{'/'.join(segments)}"
 
 
 def agent_from_record(record: Record) -> AgentRecord:
