@@ -17,8 +17,8 @@ from tests.support.tenants import add_person, create_tenant
 
 from carrel.actions import items
 from carrel.actions.events import run_log, streams
-from carrel.actions.events.public_cursors import FROM_START
 from carrel.actions.items import ItemWriteOptions
+from carrel.actions.public_cursors import FROM_START
 from carrel.actions.runs import runs
 from carrel.core.access import Actor
 from carrel.core.errors import (

@@ -12,13 +12,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Final
 
-from carrel.actions.events.public_cursors import (
+from carrel.actions.events.visibility import Batch, Batches, visible_to
+from carrel.actions.public_cursors import (
     FROM_START,
     conceal_cursor,
     conceal_event,
     reveal_cursor,
 )
-from carrel.actions.events.visibility import Batch, Batches, visible_to
 from carrel.core.access import Actor
 from carrel.core.store.event import Event, EventFilter
 from carrel.ports import Events, Ports
