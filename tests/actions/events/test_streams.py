@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from carrel.actions.events import streams
-from carrel.actions.events.public_cursors import FROM_START, conceal_cursor, conceal_event
 from carrel.actions.events.run_log import listen_to_run
 from carrel.actions.events.streams import (
     EventRingBuffer,
@@ -23,6 +22,7 @@ from carrel.actions.events.streams import (
 from carrel.actions.events.visibility import Batches
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
+from carrel.actions.public_cursors import FROM_START, conceal_cursor, conceal_event
 from carrel.actions.runs import runs
 from carrel.actions.runs.runs import RunRequest
 from carrel.core.access import Actor

@@ -159,7 +159,7 @@ async def delete(
 ) -> None:
     """Delete an agent and the keys bound to it, then erase all that belongs to it."""
     deleted = await _delete_with_keys(ports, actor, name, idempotency_key)
-    await erase_agent(ports, actor.name, deleted.tenant, deleted.id, deleted)
+    await erase_agent(ports, actor, deleted.tenant, deleted.id, deleted)
 
 
 @retry_on_conflict()

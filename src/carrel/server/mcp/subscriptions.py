@@ -34,9 +34,9 @@ MAX_STREAM_SECONDS: Final = 3600.0
 async def _publish_changes(
     visit: McpRequest, context: ToolContext, publish: Publish, on_end: Callable[[], None]
 ) -> AsyncIterator[None]:
-    """Publish changes while open; call `on_end` if the agent is deleted."""
+    """Publish changes while open; call `on_end` if the agent or the credential ends."""
     event_filter = EventFilter(visit.actor.tenant, types=frozenset({WORKSPACE_UPDATED}))
-    _, batches = await streams.listen(visit.ports, event_filter)
+    _, batches = await streams.listen_as(visit.ports, visit.actor, event_filter)
     task = asyncio.create_task(_read_events(visit, context, batches, publish))
     task.add_done_callback(lambda _: on_end())
     try:

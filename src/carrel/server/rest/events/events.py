@@ -138,9 +138,7 @@ async def follow_workspace(request: Request[None, WorkspaceEventsQuery]) -> Resp
     event_filter = EventFilter(
         request.actor.tenant, frozenset(stack), types=frozenset({WORKSPACE_UPDATED})
     )
-    return Response.stream(
-        event_stream(*await streams.listen(request.ports, event_filter, resume_cursor(request)))
-    )
+    return await _stream_events(request, event_filter)
 
 
 @endpoint(
@@ -163,8 +161,12 @@ async def follow_tenant(request: Request[None, TenantEventsQuery]) -> Response:
         raise ValidationError(
             f"{unknown[0][:80]!a} is not a type of event: {', '.join(EVENT_TYPES)}"
         )
-    subscription = await streams.listen_to_tenant(
-        request.ports, request.actor, types, resume_cursor(request)
+    return await _stream_events(request, EventFilter(request.actor.tenant, types=types))
+
+
+async def _stream_events(request: Request[Any, Any], filter: EventFilter) -> Response:
+    subscription = await streams.listen_as(
+        request.ports, request.actor, filter, resume_cursor(request)
     )
     return Response.stream(event_stream(*subscription))
 
