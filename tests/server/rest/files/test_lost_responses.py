@@ -113,7 +113,7 @@ async def test_lost_responses_of_reviews_and_restores_are_rebuilt(
     await ada.post("/v1/templates", json={"slug": "support", "name": "Support"})
     await ada.put(f"/v1/templates/support/files/{path}", json={"content": "one"})
     for slug in ("calm", "lost"):
-        body = {"slug": slug, "name": slug.title(), "templateId": "support"}
+        agent = {"slug": slug, "name": slug.title(), "templateId": "support"}
         assert (await ada.post("/v1/agents", json=agent)).is_success
         for text in ("first", "second"):
             await ada.put(f"/v1/agents/{slug}/files/notes/a.md", json={"content": text})
