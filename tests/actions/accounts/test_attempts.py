@@ -114,9 +114,9 @@ async def test_the_first_requests_of_a_valid_token_may_come_at_the_same_time() -
 
 async def test_many_valid_tokens_may_come_from_one_address_at_the_same_time() -> None:
     attempts = Attempts()
-    chosen = {f"token {number}" for number in range(100)}
-    attempts.valid |= chosen
-    assert {*await asyncio.gather(*map(attempts.by, sorted(chosen)))} == {"200"}
+    tokens = {f"token {number}" for number in range(100)}
+    attempts.valid |= tokens
+    assert {*await asyncio.gather(*map(attempts.by, sorted(tokens)))} == {"200"}
     assert await attempts.fail(10) == ["401"] * 10
 
 
