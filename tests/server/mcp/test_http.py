@@ -86,7 +86,7 @@ async def test_a_damaged_resource_is_corrupt_by_name(tmp_path: File) -> None:
             assert db.execute(change, (b"bytes that decax", b"bytes that decay")).rowcount
             db.commit()
         async with server.client(slug, MODES[0]) as client:
-            with pytest.raises(MCPError, match="notes/a.md") as raised:
+            with pytest.raises(MCPError, match=r"notes/a\.md") as raised:
                 await client.read_resource(f"carrel://agents/{slug}/files/notes/a.md")
         assert raised.value.error.data["error"] == "corrupt"
 
