@@ -324,6 +324,9 @@ UPDATE delivery SET state = 'pending', due_at = $3, attempts = 0 WHERE id = $1 A
 -- name: ping
 SELECT 1;
 
+-- name: is_read_only
+SELECT current_setting('transaction_read_only')::boolean;
+
 -- name: probe_write
 UPDATE counter SET value = value WHERE name = 'records';
 

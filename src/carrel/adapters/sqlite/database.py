@@ -47,9 +47,18 @@ def translate_damage(subject: str = "the database") -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        if not is_damage(error):
+        if (corrupt := corrupt_content(error, subject)) is None:
             raise
-        raise CorruptContent(f"{subject}: a page of the database is damaged") from error
+        raise corrupt from error
+
+
+def corrupt_content(error: BaseException, subject: str = "the database") -> CorruptContent | None:
+    """Return the error to raise for a damaged page; None for another error."""
+    if not isinstance(error, sqlite3.Error) or not is_damage(error):
+        return None
+    corrupt = CorruptContent(f"{subject}: a page of the database is damaged")
+    corrupt.__cause__ = error
+    return corrupt
 
 
 def is_damage(error: sqlite3.Error) -> bool:
