@@ -144,6 +144,21 @@ async def test_runtimes_may_reserve_more_memory_than_they_use(commands: CommandR
     assert await commands.output_of(f"python3 -c '{program}'") == "100\n"
 
 
+async def test_java_runs_where_it_is_installed(commands: CommandRunner) -> None:
+    program = 'class A { public static void main(String[] args) { System.out.println("ran"); } }'
+    java = f"echo {shlex.quote(program)} > A.java; java A.java"
+    assert await commands.output_of(f"if command -v java >&-; then {java}; else echo ran; fi") == (
+        "ran\n"
+    )
+
+
+async def test_freeing_the_memory_of_large_files_does_not_block_the_event_loop(
+    commands: CommandRunner, closed_on_the_loop: list[str]
+) -> None:
+    assert await commands.changes_of("echo x > file") == {"file": b"x\n"}
+    assert closed_on_the_loop == []
+
+
 def _file_below(directory: str) -> str:
     files = (f"{place}/{name}" for place, _, names in os.walk(directory) for name in names)
     return next(path for path in files if not os.path.islink(path))
