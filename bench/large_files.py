@@ -23,6 +23,10 @@ CALLS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
         {"command": "for n in 0 1 2 3 4 5 6 7 8 9; do truncate -s 100MB sparse-$n; done"},
     ),
     "a text of 70 MB": ("bash", {"command": "yes 'a line of text' | head -c 70MB > text.txt"}),
+    "`edit` of the text": (
+        "edit",
+        {"file_path": "text.txt", "old_string": "line", "new_string": "row", "replace_all": True},
+    ),
     "1 GB of data instead": (
         "bash",
         {

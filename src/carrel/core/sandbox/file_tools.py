@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from io import BytesIO
 from typing import Final
 
 from carrel.core.errors import NotFound, ValidationError
@@ -121,9 +122,10 @@ def replace_text(
     """Replace `old` by `new` literally and return the count.
 
     Raises NotFound or ValidationError. Works on bytes, so all other content is unchanged.
-    `check_size` receives the resulting size before it is allocated.
+    `check_size` receives the resulting size before it is allocated. Works in parts, since one call
+    over a large content would keep all other threads waiting.
     """
-    count = content.count(old)
+    count = sum(matches for _, matches in _parts_with_matches(content, old))
     if not count:
         raise NotFound(f"old_string not found in {name}")
     if count > 1 and not replace_all:
@@ -131,7 +133,21 @@ def replace_text(
             f"old_string is not unique ({count} matches); add context or set replace_all"
         )
     check_size(len(content) + count * (len(new) - len(old)))
-    return content.replace(old, new), count
+    result = BytesIO()  # joining a list of parts would hold the content once more
+    for part, matches in _parts_with_matches(content, old):
+        result.write(part.replace(old, new) if matches else part)
+    return result.getvalue(), count
+
+
+def _parts_with_matches(content: bytes, old: bytes) -> Iterator[tuple[bytes, int]]:
+    """Yield parts of a content, none of which cuts a match, and the matches in each."""
+    position, size = 0, max(_SCAN_BYTES, len(old))
+    while position < len(content):
+        part = content[position : position + size + len(old) - 1]
+        *matches, rest = part.split(old)
+        end = len(part) - len(rest) if matches else size
+        yield part[:end], len(matches)
+        position += min(end, len(part))
 
 
 @lru_cache(maxsize=256)
