@@ -240,22 +240,6 @@ async def test_job_continues_without_a_limit_of_time_and_reports_its_end(
     assert await instance.sandbox.get_job("elsewhere", id) is None
 
 
-async def test_processes_left_behind_have_no_limit_of_processor_time(instance: Instance) -> None:
-    await instance.run("(setsid sh -c 'ulimit -t > ~/limit' &)")
-    async with asyncio.timeout(30):
-        while not (limit := (await instance.run("cat ~/limit 2> /dev/null"))[0]):
-            pass
-    assert limit == "unlimited\n"
-
-
-async def test_freeing_the_memory_of_large_files_does_not_block_the_event_loop(
-    instance: Instance, closed_on_the_loop: list[str]
-) -> None:
-    assert (await instance.run("echo x > file"))[1] == {"file": b"x\n"}
-    await instance.sandbox.release_instance(HERE)
-    assert closed_on_the_loop == []
-
-
 async def test_stopped_job_ends_with_143_and_lost_job_with_137(instance: Instance) -> None:
     id = await instance.start(SLEEP)
     stopped = await instance.sandbox.stop_job(HERE, id)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from io import BytesIO
 from typing import Final
 
 from msgspec import Struct
@@ -204,9 +205,12 @@ async def _edit_locked(
     head, entry, content = await read_file(workspace, path)
 
     def replaced() -> tuple[bytes, int, str]:
-        after, count = replace_text(
+        parts, count = replace_text(
             content, old, new, replace_all=every, name=path.text, check_size=admit
         )
+        buffer = BytesIO()  # bytes.join would hold the content once more
+        buffer.writelines(parts)
+        after = buffer.getvalue()
         kind = file_kinds.file_kind(entry.type)
         return after, count, file_kinds.entry_type(kind, path, after, entry.type)
 

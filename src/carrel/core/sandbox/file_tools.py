@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from io import BytesIO
 from typing import Final
 
 from carrel.core.errors import NotFound, ValidationError
@@ -118,8 +117,8 @@ def replace_text(
     replace_all: bool,
     name: str,
     check_size: Callable[[int], None] = lambda size: None,
-) -> tuple[bytes, int]:
-    """Replace `old` by `new` literally and return the count.
+) -> tuple[Iterator[bytes], int]:
+    """Return the parts of the content with `old` replaced by `new` literally, and the count.
 
     Raises NotFound or ValidationError. Works on bytes, so all other content is unchanged.
     `check_size` receives the resulting size before it is allocated. Works in parts, since one call
@@ -133,10 +132,8 @@ def replace_text(
             f"old_string is not unique ({count} matches); add context or set replace_all"
         )
     check_size(len(content) + count * (len(new) - len(old)))
-    result = BytesIO()  # joining a list of parts would hold the content once more
-    for part, matches in _parts_with_matches(content, old):
-        result.write(part.replace(old, new) if matches else part)
-    return result.getvalue(), count
+    parts = _parts_with_matches(content, old)
+    return (part.replace(old, new) if matches else part for part, matches in parts), count
 
 
 def _parts_with_matches(content: bytes, old: bytes) -> Iterator[tuple[bytes, int]]:
