@@ -150,23 +150,6 @@ async def test_what_was_accepted_for_all_is_rolled_back_with_a_result_per_agent(
     assert (await owner.get(f"{AGENT}/files/{path}")).json()["content"] == before
 
 
-async def test_a_run_names_the_layer_and_version_of_each_file(
-    owner: httpx.AsyncClient, marco: dict[str, str]
-) -> None:
-    await write(owner, f"{SALES}/files/SOUL.md", "calm")
-    await write(owner, f"{SALES}/files/SOUL.md", "calmer")
-    await write(owner, f"{AGENT}/files/plan.md", "mine")
-    started = (await owner.post("/v1/runs", json={"agentId": marco["id"]})).json()
-    run = (await owner.get(f"/v1/runs/{started['runId']}")).json()
-    files = {file["path"]: (file["layer"], file["version"]) for file in run["workspace"]}
-    listed = (await owner.get(f"{AGENT}/files")).json()
-    assert {path: version for path, (_, version) in files.items()} == {
-        file["path"]: file["version"] for file in listed["files"]
-    }
-    layers = {path: files[path][0] for path in ("SOUL.md", "plan.md", "MEMORY_GUIDE.md")}
-    assert layers == {"SOUL.md": "template", "plan.md": "agent", "MEMORY_GUIDE.md": "defaults"}
-
-
 async def test_an_agent_is_paired_only_with_a_person_of_its_tenant(
     server: RestServer, owner: httpx.AsyncClient, marco: dict[str, str]
 ) -> None:
