@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.actions.agent_access import has_full_access
+from carrel.actions.agent_access_audit import has_full_access
 from carrel.actions.overlay.followers import iter_agent_layers, iter_followers
 from carrel.actions.overlay.stacks import load_related_scopes
 from carrel.actions.records import iter_records
