@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -28,6 +26,7 @@ from carrel.ports import Ports
 STORES = ("sqlite", "postgres")
 INLINE_BYTES = 4096
 """Larger contents lie in a directory or a bucket."""
+DAY_MS = 86_400_000
 
 _TABLE_NAMES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
 
@@ -71,12 +70,13 @@ class SearchableStore:
         for _ in range(2):
             advance_clock(self.ports, 1)
             now = self.ports.clock.now()
-            await collect(self.store.maintenance, self.objects, now=now, grace=0)
+            await collect(
+                self.store.maintenance, self.objects, now=now, grace=0, event_retention_ms=DAY_MS
+            )
 
     def _open_response(self, sealed: str) -> str:
-        # The body within is encoded again in Base64.
         content = self.ports.vault.open(sealed, VAULT_CONTEXT)
-        return _decode_bodies(content).lower()
+        return content.decode("utf-8", "replace").lower()
 
     async def _find_in_database(self, text: str) -> list[str]:
         """Tables of PostgreSQL, indexes kept as tables included."""
@@ -101,15 +101,6 @@ def find_text_in_files(directory: File, text: str) -> list[str]:
         for file in sorted(directory.rglob("*"))
         if file.is_file() and text.encode() in file.read_bytes().lower()
     ]
-
-
-def _decode_bodies(content: bytes) -> str:
-    """A stored response as text; `actions.idempotency` and REST store it in different forms."""
-    decoded = json.loads(content)
-    texts = [content.decode()]
-    if isinstance(decoded, list) and len(decoded) == 2 and isinstance(decoded[1], str):
-        texts.append(base64.b64decode(decoded[1]).decode("utf-8", "replace"))
-    return "".join(texts)
 
 
 @asynccontextmanager

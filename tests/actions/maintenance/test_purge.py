@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path as File
 
 import pytest
+from tests.support.full_app import FullApp, create_rest_app
 from tests.support.searchable_store import STORES, SearchableStore, open_searchable_store
 from tests.support.tenants import add_person, create_tenant
 
@@ -83,10 +84,16 @@ async def purge_all(ports: Ports, owner: Actor, text: str, *, dry_run: bool = Fa
 async def test_a_purged_text_is_in_no_row_index_log_file_object_or_repository(
     purged: SearchableStore,
 ) -> None:
-    ports, (_, owner) = purged.ports, await create_tenant(purged.ports)
+    tenant, owner = await create_tenant(purged.ports)
+    ports = purged.ports
     run = await live(ports, owner)
+    async with FullApp(ports, create_rest_app(ports)).as_(tenant.token) as client:
+        url, headers = "/v1/agents/cook/files/notes/b.md", {"Idempotency-Key": "1"}
+        put = await client.put(url, json={"content": f"{SECRET} again"}, headers=headers)
+        assert put.status_code == 200, put.text
     before = await purged.find_text(WORD)
     assert len(before) >= 10
+    assert "idempotency_key" in before
     expected = (await purge_all(ports, owner, SECRET, dry_run=True)).counts
     assert await purged.find_text(WORD) == before
     counts = (await purge_all(ports, owner, SECRET)).counts
