@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path as File
@@ -13,6 +14,7 @@ import pytest
 from tests.support.services.s3 import Bucket
 from tests.support.stores import advance_clock, ports_over
 
+from carrel.actions.approvals.transitions import seal_context
 from carrel.actions.idempotency import VAULT_CONTEXT
 from carrel.actions.maintenance.integrity import check_store, collect
 from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
@@ -21,6 +23,7 @@ from carrel.adapters.postgres import open_store as open_postgres
 from carrel.adapters.s3 import S3BlobStore
 from carrel.adapters.sqlite import open_store as open_sqlite
 from carrel.core.maintenance.tables import TABLES
+from carrel.core.store.record import RecordType
 from carrel.ports import Ports
 
 STORES = ("sqlite", "postgres")
@@ -41,17 +44,16 @@ class SearchableStore:
     async def find_text(self, text: str) -> list[str]:
         """Tables, objects and files that contain a text in any letter case.
 
-        Responses stored for idempotency keys are decrypted.
+        Stored responses and arguments are decrypted.
         """
         places = find_text_in_files(self.directory, text)
         async with self.store.maintenance.snapshot() as snapshot:
             for table in TABLES:
                 async for rows in snapshot.rows(table):
                     places += [table for row in rows if text in repr(row).lower()]
-                    if table == "idempotency_key":
-                        sealed = TABLES[table].index("sealed")
-                        opened = [self._open_response(row[sealed]) for row in rows if row[sealed]]
-                        places += [table for content in opened if text in content]
+                    places += [
+                        table for content in self._open_sealed(table, rows) if text in content
+                    ]
         async for digest, _, _ in self.objects.list_blobs():
             places += [digest] if text.encode() in (await self.objects.get(digest)).lower() else []
         async for digest, _ in self.objects.list_trash():
@@ -74,9 +76,18 @@ class SearchableStore:
                 self.store.maintenance, self.objects, now=now, grace=0, event_retention_ms=DAY_MS
             )
 
-    def _open_response(self, sealed: str) -> str:
-        content = self.ports.vault.open(sealed, VAULT_CONTEXT)
-        return content.decode("utf-8", "replace").lower()
+    def _open_sealed(self, table: str, rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+        """Decrypt stored responses, and the arguments of calls that wait for an approval."""
+        column = TABLES[table].index
+        for row in rows:
+            sealed, context = "", VAULT_CONTEXT
+            if table == "idempotency_key":
+                sealed = row[column("sealed")]
+            elif table == "record" and row[column("type")] == RecordType.APPROVAL:
+                sealed = json.loads(row[column("body")])["sealed"]
+                context = seal_context(row[column("tenant")], row[column("id")])
+            if sealed:
+                yield self.ports.vault.open(sealed, context).decode("utf-8", "replace").lower()
 
     async def _find_in_database(self, text: str) -> list[str]:
         """Tables of PostgreSQL, indexes kept as tables included."""

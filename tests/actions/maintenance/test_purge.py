@@ -15,6 +15,8 @@ from carrel.actions import items
 from carrel.actions.accounts import audit
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
+from carrel.actions.approvals import approvals
+from carrel.actions.approvals.approvals import ApprovalRequest
 from carrel.actions.files import files
 from carrel.actions.files import history as file_history
 from carrel.actions.files.file_writer import WriteOptions
@@ -29,9 +31,11 @@ from carrel.actions.sessions import sessions
 from carrel.actions.sessions.sessions import NewEntry
 from carrel.actions.sessions.transcript_mirror import MirrorFollower
 from carrel.core.access import Actor
+from carrel.core.approvals import ApprovalStatus
 from carrel.core.errors import Forbidden, ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.redaction.text_purge import MARKER
+from carrel.core.runs import Audience
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
@@ -74,6 +78,14 @@ async def live(ports: Ports, owner: Actor) -> str:
     return run.id
 
 
+async def request_approval(ports: Ports, owner: Actor, text: str) -> str:
+    """Let a call with a text wait for an approval; return its id."""
+    agent = (await agents.get(ports, owner, "cook")).id
+    arguments = {"command": f"echo {text}"}
+    request = ApprovalRequest(agent=agent, tool="bash", arguments=arguments, mode=Audience.MAIN)
+    return (await approvals.request_approval(ports, owner, request)).id
+
+
 async def purge_all(ports: Ports, owner: Actor, text: str, *, dry_run: bool = False) -> PurgeStep:
     step = await purge_text(ports, owner, PurgeRequest(text, dry_run))
     while step.cursor:
@@ -91,6 +103,7 @@ async def test_a_purged_text_is_in_no_row_index_log_file_object_or_repository(
         url, headers = "/v1/agents/cook/files/notes/b.md", {"Idempotency-Key": "1"}
         put = await client.put(url, json={"content": f"{SECRET} again"}, headers=headers)
         assert put.status_code == 200, put.text
+    call = await request_approval(ports, owner, SECRET)
     before = await purged.find_text(WORD)
     assert len(before) >= 10
     assert "idempotency_key" in before
@@ -112,6 +125,7 @@ async def test_a_purged_text_is_in_no_row_index_log_file_object_or_repository(
         f"two {MARKER} {MARKER}".encode()
     )
     assert (await files.read_version(ports, stack, NOTE, third.number))[1] == b"three"
+    assert (await approvals.get(ports, owner, call)).status is ApprovalStatus.CANCELLED
     frozen = await runs.get(ports, owner, run)
     assert (await snapshots.read_file(ports, frozen, LARGE))[1].startswith(MARKER.encode())
     assert len(await sessions.search(ports, owner, "cook", "purged", limit=100)) == 60
