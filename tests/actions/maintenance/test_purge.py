@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path as File
 
 import pytest
+from tests.actions.searchable_store import STORES, SearchableStore, open_searchable_store
 from tests.support.full_app import FullApp, create_rest_app
-from tests.support.searchable_store import STORES, SearchableStore, open_searchable_store
 from tests.support.tenants import add_person, create_tenant
 
 from carrel.actions import items

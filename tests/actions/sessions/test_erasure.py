@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path as File
 
 import pytest
-from tests.support.full_app import FullApp, create_rest_app
-from tests.support.searchable_store import (
+from tests.actions.searchable_store import (
     INLINE_BYTES,
     STORES,
     SearchableStore,
     find_text_in_files,
     open_searchable_store,
 )
+from tests.support.full_app import FullApp, create_rest_app
 from tests.support.stores import DATABASE
 from tests.support.tenants import add_person, create_tenant
 
