@@ -234,10 +234,8 @@ class FileWriter(Struct, frozen=True, gc=False):
         self._require_writable(rules)
         if self.stack[0].kind in _CLASSIFIED_KINDS:
             rules.policy.classes.check_path(self.path)
-        if rules.redactor.find_in_text(self.path.text):
-            raise ValidationError("the path contains a secret")
-        if self.options.type is not None and rules.redactor.find_in_text(self.options.type):
-            raise ValidationError("contentType contains a secret")
+        rules.require_no_secret("the path", self.path.text)
+        rules.require_no_secret("contentType", self.options.type)
         if len(content) > THREAD_THRESHOLD_BYTES:
             return await asyncio.to_thread(rules.redact_file, self.stack[0], content)
         return rules.redact_file(self.stack[0], content)
