@@ -17,6 +17,7 @@ from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import Scope
 from carrel.core.runs import Audience, Run, RunStatus, SnapshotLayer
 from carrel.core.store.event import RUN_ENDED_BY_STATUS, RUN_STARTED
+from carrel.core.store.idempotency import IdempotencyKey, number_from_id
 
 
 class SqliteRuns:
@@ -24,11 +25,15 @@ class SqliteRuns:
         self._reader, self._writer = reader, writer
 
     async def start(
-        self, runs: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]]
+        self,
+        runs: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]],
+        idempotency_key: IdempotencyKey | None = None,
     ) -> tuple[Run, ...]:
-        return await self._writer.submit(
-            lambda db, batch: tuple(_start_run(db, batch, *r) for r in runs)
-        )
+        def start(db: Connection, batch: CommitBatch) -> tuple[Run, ...]:
+            batch.mark_key(idempotency_key, (number_from_id(run.id) for run, _ in runs))
+            return tuple(_start_run(db, batch, *r) for r in runs)
+
+        return await self._writer.submit(start)
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Run | None, ...]:
         if len(ids) == 1:  # every read of a file in a run reads the run
