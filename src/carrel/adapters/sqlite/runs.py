@@ -10,6 +10,7 @@ from sqlite3 import Connection
 from msgspec.structs import replace
 
 from carrel.adapters.sqlite.commit_batch import CommitBatch
+from carrel.adapters.sqlite.damage import undecodable_row
 from carrel.adapters.sqlite.database import STATEMENTS, transaction
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Row, scope_from_row, scopes_to_json
@@ -79,7 +80,11 @@ class SqliteRuns:
 
 def _run_from_row(row: Row, layers: tuple[SnapshotLayer, ...]) -> Run:
     id, tenant, kind, name, workflow, mode, status, author, started_at, ended_at = row[:10]
-    parent, replay_of, snapshot_kept, variables = row[10:]
+    parent, replay_of, snapshot_kept, variables_json = row[10:]
+    try:
+        variables = json.loads(variables_json)
+    except ValueError as error:
+        raise undecodable_row("run", id) from error
     return Run(
         id=id,
         tenant=tenant,
@@ -94,7 +99,7 @@ def _run_from_row(row: Row, layers: tuple[SnapshotLayer, ...]) -> Run:
         replay_of=replay_of,
         snapshot_kept=bool(snapshot_kept),
         snapshot=layers,
-        variables=json.loads(variables),
+        variables=variables,
     )
 
 

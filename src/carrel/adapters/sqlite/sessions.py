@@ -16,6 +16,7 @@ from sqlite3 import Connection, Cursor
 from typing import Final
 
 from carrel.adapters.sqlite.commit_batch import CommitBatch
+from carrel.adapters.sqlite.damage import undecodable_row
 from carrel.adapters.sqlite.database import STATEMENTS
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Row
@@ -293,9 +294,11 @@ def _session_from_row(row: Row) -> Session:
 
 def _entry_from_row(row: Row) -> TranscriptEntry:
     sequence, at, role, content, message, plugin, sender = row
-    return TranscriptEntry(
-        sequence, at, SpeakerRole(role), content.decode(), message, plugin, sender
-    )
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise undecodable_row("session_entry", str(sequence)) from error
+    return TranscriptEntry(sequence, at, SpeakerRole(role), text, message, plugin, sender)
 
 
 def _search_rows(db: Connection, parameters: Row) -> list[Row]:
