@@ -12,6 +12,10 @@ from carrel.core.maintenance.tables import TABLES
 from carrel.core.outages import CorruptContent
 
 _TABLE_NAME: Final = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+([a-z_]+)")
+# Unbound, since `super()` takes longer than the statement of a short read.
+_EXECUTE: Final = sqlite3.Cursor.execute
+_FETCHONE: Final = sqlite3.Cursor.fetchone
+_FETCHALL: Final = sqlite3.Cursor.fetchall
 _UNDECODABLE: Final = "Could not decode to UTF-8"
 
 
@@ -24,12 +28,12 @@ class DamagedPage(CorruptContent, sqlite3.DatabaseError):
 class SqliteCursor(sqlite3.Cursor):
     """Raises DamagedPage for a damaged page."""
 
-    _statement = ""
+    __slots__ = ("_statement",)
 
     def execute(self, sql: str, parameters: Any = (), /) -> SqliteCursor:
         self._statement = sql
         try:
-            super().execute(sql, parameters)
+            _EXECUTE(self, sql, parameters)
         except sqlite3.DatabaseError as error:
             self._raise(error)
         return self
@@ -44,7 +48,7 @@ class SqliteCursor(sqlite3.Cursor):
 
     def fetchone(self) -> Any:
         try:
-            return super().fetchone()
+            return _FETCHONE(self)
         except sqlite3.DatabaseError as error:
             self._raise(error)
 
@@ -57,7 +61,7 @@ class SqliteCursor(sqlite3.Cursor):
 
     def fetchall(self) -> list[Any]:
         try:
-            return super().fetchall()
+            return _FETCHALL(self)
         except sqlite3.DatabaseError as error:
             self._raise(error)
             raise
@@ -82,7 +86,7 @@ class SqliteConnection(sqlite3.Connection):
     """Its statements raise DamagedPage for a damaged page."""
 
     def execute(self, sql: str, parameters: Any = (), /) -> SqliteCursor:
-        return self.cursor(SqliteCursor).execute(sql, parameters)
+        return SqliteCursor(self).execute(sql, parameters)
 
     def executemany(self, sql: str, parameters: Any, /) -> SqliteCursor:
         return self.cursor(SqliteCursor).executemany(sql, parameters)
