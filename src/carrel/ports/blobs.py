@@ -8,16 +8,13 @@ from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequen
 from typing import Final, Protocol
 
 from carrel.core.identifiers import Digest, TimestampMs, digest
+from carrel.core.outages import CorruptContent
 from carrel.core.store.blob import Blob
 
 PART_BYTES: Final = 2**20
 """Size in which large contents are read and written."""
 THREAD_THRESHOLD_BYTES: Final = 2**18
 """Larger contents are hashed, read and written in a thread."""
-
-
-class CorruptContent(Exception):
-    """Stored bytes are missing or do not match their digest."""
 
 
 class BlobReader(Protocol):

@@ -41,6 +41,7 @@ from carrel.core.overlay.planned_writes import PlannedWrite
 from carrel.core.policy import Policy
 from carrel.core.store.blob import Blob
 from carrel.core.store.commit import Write
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordChange, RecordType, encode_body
 from carrel.core.store.tree import Tree
 from carrel.core.text_validation import single_line
@@ -75,6 +76,7 @@ async def put(
     change_reason: str = "",
     *,
     confirm: bool = False,
+    idempotency_key: IdempotencyKey | None = None,
 ) -> SavedPolicy:
     """Replace the policy; pins newly pinned files for every agent in the same commit.
 
@@ -111,6 +113,7 @@ async def put(
         [change, *plan.changes],
         collection_revisions=expected_revisions,
         drafts=plan.drafts,
+        idempotency_key=idempotency_key,
     )
     return SavedPolicy(
         **asdict(form), placeholder_files=tuple(path.text for path in placeholder_files)

@@ -217,6 +217,9 @@ SELECT id, tenant, at, author, reason, subjects, key_id, key_name FROM audit
  WHERE tenant = $1 AND id < $2 ORDER BY id DESC LIMIT $3;
 
 -- name: start_runs
+WITH marked AS (
+    UPDATE idempotency_key SET versions = $26 WHERE tenant = $23 AND endpoint = $24 AND key = $25
+)
 SELECT start_runs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
                   $19, $20, $21, $22);
 
@@ -283,6 +286,10 @@ SELECT * FROM claim_idempotency_key($1, $2, $3, $4, $5, $6);
 UPDATE idempotency_key SET status = $4, sealed = $5
  WHERE tenant = $1 AND endpoint = $2 AND key = $3 AND status IS NULL;
 
+-- name: unmark_idempotency_key
+UPDATE idempotency_key SET versions = NULL
+ WHERE tenant = $1 AND endpoint = $2 AND key = $3 AND status IS NULL;
+
 -- name: release_idempotency_key
 DELETE FROM idempotency_key
  WHERE tenant = $1 AND endpoint = $2 AND key = $3 AND versions IS NULL AND status IS NULL;
@@ -322,6 +329,9 @@ SELECT d.id, d.tenant, d.webhook, d.type, d.body, d.state, d.created_at, d.due_a
  ORDER BY d.id DESC LIMIT $4;
 
 -- name: replay_delivery
+WITH marked AS (
+    UPDATE idempotency_key SET versions = $7 WHERE tenant = $4 AND endpoint = $5 AND key = $6
+)
 UPDATE delivery SET state = 'pending', due_at = $3, attempts = 0 WHERE id = $1 AND tenant = $2;
 
 -- name: ping
@@ -426,13 +436,19 @@ UPDATE delivery_cursor SET cursor = '0.' || cursor;
 UPDATE counter SET value = max_event_id() WHERE name = 'restored_event';
 
 -- name: start_sessions
-INSERT INTO session (tenant, id, agent, mode, plugin, started_at, ended_at, entry_count,
-                     last_entry_at)
-SELECT n.*, 0, n.started_at
-  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[])
-    AS n (tenant, id, agent, mode, plugin, started_at, ended_at)
- ORDER BY 1, 2
-ON CONFLICT DO NOTHING;
+WITH created AS (
+    INSERT INTO session (tenant, id, agent, mode, plugin, started_at, ended_at, entry_count,
+                         last_entry_at)
+    SELECT n.*, 0, n.started_at
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[],
+                  $7::bigint[])
+        AS n (tenant, id, agent, mode, plugin, started_at, ended_at)
+     ORDER BY 1, 2
+    ON CONFLICT DO NOTHING RETURNING 1
+)
+UPDATE idempotency_key
+   SET versions = (jsonb_build_array((SELECT count(*) FROM created)) || $11::jsonb)::text
+ WHERE tenant = $8 AND endpoint = $9 AND key = $10;
 
 -- name: sessions
 SELECT s.tenant, s.id, s.agent, s.mode, s.plugin, s.started_at, s.ended_at, s.entry_count,

@@ -28,6 +28,7 @@ from carrel.core.store.commit import (
 )
 from carrel.core.store.entry import DIRECTORY_TYPE, Entry, FileAttributes, Head
 from carrel.core.store.event import WORKSPACE_UPDATED
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.ports import CorruptContent
 
 _TOMBSTONE_COLUMNS: Final[Row] = (None, None, None, None, None)
@@ -85,7 +86,7 @@ class CommitBatch:
         if commit.events or commit.changes:
             self._add_commit_events(commit)
         if commit.idempotency_key:
-            self._commit_idempotency_key(commit, heads)
+            self.mark_key(commit.idempotency_key, [head.version for head in heads])
         return Applied(tuple(heads))
 
     def _write_all(self, writes: Sequence[Write], commit: Commit) -> list[Head]:
@@ -355,13 +356,11 @@ class CommitBatch:
         absent = Head(write.path, 0, self.scope_state(write.scope).revision, commit.at, None)
         return self._head(write.scope, write.path) or absent
 
-    def _commit_idempotency_key(self, commit: Commit, heads: Sequence[Head]) -> None:
-        key = commit.idempotency_key
-        assert key
-        versions = json.dumps([head.version for head in heads])
-        self._db.execute(
-            STATEMENTS["commit_idempotency_key"], (versions, key.tenant, key.endpoint, key.key)
-        )
+    def mark_key(self, key: IdempotencyKey | None, versions: Iterable[int]) -> None:
+        """Mark the key, if any, with the result of its request."""
+        if key is not None:
+            parameters = (json.dumps(list(versions)), key.tenant, key.endpoint, key.key)
+            self._db.execute(STATEMENTS["commit_idempotency_key"], parameters)
 
 
 def _entry_of(head: Head | None) -> Entry | None:

@@ -377,6 +377,10 @@ UPDATE idempotency_key SET versions = ? WHERE tenant = ? AND endpoint = ? AND ke
 UPDATE idempotency_key SET status = ?, sealed = ?
  WHERE tenant = ? AND endpoint = ? AND key = ? AND status IS NULL;
 
+-- name: unmark_idempotency_key
+UPDATE idempotency_key SET versions = NULL
+ WHERE tenant = ? AND endpoint = ? AND key = ? AND status IS NULL;
+
 -- name: release_idempotency_key
 DELETE FROM idempotency_key
  WHERE tenant = ? AND endpoint = ? AND key = ? AND versions IS NULL AND status IS NULL;

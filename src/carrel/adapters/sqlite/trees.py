@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from carrel.adapters.sqlite.commit_batch import CommitBatch
-from carrel.adapters.sqlite.database import STATEMENTS, transaction, translate_damage
+from carrel.adapters.sqlite.database import STATEMENTS, transaction
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import (
     AFTER_ANY_PATH,
@@ -70,8 +70,7 @@ class SqliteTrees:
         self, requests: Sequence[tuple[Scope, Path, int]]
     ) -> tuple[Version | None, ...]:
         requested = json.dumps([[s.tenant, s.kind, s.name, p.text, n] for s, p, n in requests])
-        with translate_damage():
-            rows = self._reader.db.execute(STATEMENTS["versions"], (requested,)).fetchall()
+        rows = self._reader.db.execute(STATEMENTS["versions"], (requested,)).fetchall()
         versions_by_index = {row[0]: version_from_row(row[1:]) for row in rows}
         return tuple(versions_by_index.get(index) for index in range(len(requests)))
 
