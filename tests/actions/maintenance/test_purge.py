@@ -89,7 +89,9 @@ class PurgedStore:
 async def open_purged_store(request: Any, tmp_path: File) -> AsyncIterator[PurgedStore]:
     objects: Any
     opened: Any
-    if request.param == "sqlite":
+    if request.param == "postgres-alone":
+        opened = open_postgres(request.getfixturevalue("postgres_url"), inline=INLINE_BYTES)
+    elif request.param == "sqlite":
         objects = DirectoryBlobStore(tmp_path / "blobs")
         opened = open_sqlite(tmp_path / "carrel.db", objects=objects, inline=INLINE_BYTES)
     else:
@@ -108,10 +110,10 @@ async def open_purged_store(request: Any, tmp_path: File) -> AsyncIterator[Purge
     async with opened as store:
         ports = ports_over(store, directory=tmp_path)
         mirror = DirectoryTranscriptMirror(tmp_path / "transcripts")
-        yield PurgedStore(replace(ports, transcript_files=mirror), store, objects, tmp_path)
+        yield PurgedStore(replace(ports, transcript_files=mirror), store, store.objects, tmp_path)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres", "postgres-alone"])
 async def purged(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[PurgedStore]:
     async with open_purged_store(request, tmp_path) as store:
         yield store
