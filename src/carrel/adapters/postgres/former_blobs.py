@@ -51,19 +51,19 @@ class BlobStoreWithFormer:
         await self._former.delete(digests)
 
     async def list_trash(self) -> AsyncIterator[tuple[Digest, TimestampMs]]:
-        seen = set[Digest]()
+        current = set[Digest]()
         async for digest, at in self._current.list_trash():
-            seen.add(digest)
+            current.add(digest)
             yield digest, at
         async for digest, at in self._former.list_trash():
-            if digest not in seen:
+            if digest not in current:
                 yield digest, at
 
     async def list_blobs(self) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:
-        seen = set[Digest]()
+        current = set[Digest]()
         async for digest, size, at in self._current.list_blobs():
-            seen.add(digest)
+            current.add(digest)
             yield digest, size, at
         async for digest, size, at in self._former.list_blobs():
-            if digest not in seen:
+            if digest not in current:
                 yield digest, size, at
