@@ -161,6 +161,53 @@ SELECT substring(body FROM $2 FOR $3) FROM content WHERE id = $1;
 -- name: is_external
 SELECT body IS NULL FROM content WHERE id = $1;
 
+-- name: put_large_content
+WITH stored AS (
+    INSERT INTO large_content (digest, size, at) VALUES ($1, $2, $3)
+    ON CONFLICT (digest) DO UPDATE SET at = excluded.at, in_trash = false RETURNING id
+)
+INSERT INTO content_part (content, position, data) SELECT id, 0, $4 FROM stored
+ON CONFLICT DO NOTHING;
+
+-- name: renew_large_content
+UPDATE large_content SET at = $2, in_trash = false WHERE digest = $1 RETURNING true;
+
+-- name: start_large_content
+INSERT INTO large_content (size, at) VALUES ($1, $2) RETURNING id;
+
+-- name: add_content_part
+-- A part need not be durable when this returns: the end of the upload comes later in the WAL.
+WITH settings AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
+INSERT INTO content_part (content, position, data)
+SELECT c.id, $2, $3 FROM settings CROSS JOIN large_content AS c WHERE c.id = $1;
+
+-- name: finish_large_content
+SELECT finish_large_content($1, $2, $3, $4);
+
+-- name: delete_large_content
+DELETE FROM large_content WHERE id = $1 AND (in_trash OR digest IS NULL);
+
+-- name: large_content_part
+SELECT c.size, p.data
+  FROM large_content AS c JOIN content_part AS p ON p.content = c.id AND p.position = $2
+ WHERE c.digest = $1;
+
+-- name: large_contents
+SELECT digest, size, at FROM large_content
+ WHERE digest > $1 AND in_trash = $2 ORDER BY digest LIMIT $3;
+
+-- name: discard_large_contents
+UPDATE large_content SET at = $2, in_trash = true WHERE digest = ANY ($1::bytea[]);
+
+-- name: restore_large_contents
+UPDATE large_content SET at = $2, in_trash = false WHERE digest = ANY ($1::bytea[]) AND in_trash;
+
+-- name: discarded_large_contents
+SELECT id FROM large_content WHERE digest = ANY ($1::bytea[]) AND in_trash;
+
+-- name: unfinished_large_contents
+SELECT id FROM large_content WHERE digest IS NULL AND at < $1;
+
 -- name: records
 SELECT w.n, r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
   FROM unnest($1::text[]) WITH ORDINALITY AS w (id, n)
