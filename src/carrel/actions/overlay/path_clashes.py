@@ -221,9 +221,10 @@ def _describe_clashes(layers: Layers, classes: FileClassRules) -> Iterator[str]:
             f" {clash.below_scope.kind}"
         )
     paths = {path for tree in layers for path in tree.heads if tree.entry(path)}
-    for protected, other in classes.find_collisions(paths):
+    collisions = classes.find_collisions(paths)
+    for protected, other in collisions:
         yield f"{other} collides on some file systems with {protected}"
-    for path in sorted(paths):
+    for path in sorted(paths.difference(other for _, other in collisions)):
         if protecting := classes.find_lookalike(path):
             yield f"{path} collides on some file systems with a path that is {protecting}"
 
