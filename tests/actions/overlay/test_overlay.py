@@ -242,17 +242,6 @@ async def test_a_rename_reaches_identity_and_an_inherited_token_creates_no_overr
     assert await tenant.read(IDENTITY) == b"# I\r\n- **Name:** Ada\r\n- **Vibe:** calm"
 
 
-@pytest.mark.parametrize("name", ["'", "\u201c\u201d", "\uff08Bob\uff09"])
-async def test_a_name_that_identity_would_not_show_is_refused(
-    tenant: OverlayTenant, name: str
-) -> None:
-    with pytest.raises(ValidationError, match="name must"):
-        await agents.patch(tenant.ports, tenant.owner, "marco", {"name": name})
-    with pytest.raises(ValidationError, match="name must"):
-        await tenant.create_agent("nina", name)
-    assert await tenant.read(IDENTITY) == b"# Me\n\n- **Name:** Marco\n"
-
-
 async def test_a_rename_changes_the_identity_that_is_read_not_an_earlier_pin(
     tenant: OverlayTenant,
 ) -> None:

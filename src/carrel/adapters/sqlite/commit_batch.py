@@ -169,30 +169,24 @@ class CommitBatch:
         self.records.flush()
 
     def _write_rows(self) -> None:
-        scope_rows = [
+        scope_rows: list[Row] = [
             (state.revision, state.files, state.size, state.id)
             for state in self.changed_scopes.values()
         ]
-        for statement, rows in (
+        buffers: Sequence[tuple[str, list[Row] | dict[tuple[int, str], Row]]] = (
             ("add_scope", self._scopes),
             ("add_content", self._contents),
             ("add_version", self._versions),
-            ("set_entry", self._entries.values()),
+            ("set_entry", self._entries),
             ("add_event", self._events),
             ("prune_version", self._prunes),
             ("update_scope", scope_rows),
-        ):
+        )
+        for statement, rows in buffers:
             if rows:
-                self._db.executemany(STATEMENTS[statement], rows)
-        for written in (
-            self._scopes,
-            self._contents,
-            self._versions,
-            self._entries,
-            self._events,
-            self._prunes,
-        ):
-            written.clear()
+                values = rows.values() if isinstance(rows, dict) else rows
+                self._db.executemany(STATEMENTS[statement], values)
+                rows.clear()
 
     def _check_stored_contents(self) -> None:
         if not self._stored_contents:

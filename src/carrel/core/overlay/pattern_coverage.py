@@ -18,18 +18,18 @@ def covers(pattern: str, other: str) -> bool:
     wide, narrow = split_pattern(pattern), split_pattern(other)
     characters = {*pattern, *other, "/", _OTHER} - {"*", "?"}
     pending = [(state, _closure(wide, [0])) for state in _closure(narrow, [0])]
-    seen = set(pending)
+    compared = set(pending)
     while pending:
         state, matched = pending.pop()
         if state == 2 * len(narrow) and 2 * len(wide) not in matched:
             return False
-        if not matched or len(seen) > _MAX_STEPS:
+        if not matched or len(compared) > _MAX_STEPS:
             return False
         for character in characters:
             reached = _closure(wide, _advance(wide, matched, character))
             for following in _closure(narrow, _advance(narrow, [state], character)):
-                if (following, reached) not in seen:
-                    seen.add((following, reached))
+                if (following, reached) not in compared:
+                    compared.add((following, reached))
                     pending.append((following, reached))
     return True
 

@@ -101,11 +101,14 @@ class PathFree(Struct, frozen=True, gc=False):
     def find_occupant(self, texts: Iterable[str]) -> Path | None:
         """First live path of the listed scopes that does not leave `path` free."""
         parents, below = {parent.text for parent in self.path.parents}, f"{self.path.text}/"
-        known = None if self.known_variants is None else {p.text for p in self.known_variants}
+        variants = self.known_variants
+        allowed_variants = None if variants is None else {path.text for path in variants}
         for text in sorted(texts):
             if text in parents or text.startswith(below):
                 return Path(text)
-            if known is not None and text not in known and is_variant(self.path.text, text):
+            if allowed_variants is None or text in allowed_variants:
+                continue
+            if is_variant(self.path.text, text):
                 return Path(text)
         return None
 
