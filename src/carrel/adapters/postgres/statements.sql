@@ -152,6 +152,29 @@ SELECT coalesce(max(v.revision), 0)
    AND NOT EXISTS (SELECT FROM version AS p
                     WHERE p.scope = v.scope AND p.path = v.path AND p.version = v.version - 1);
 
+-- Live paths of the scopes $1, $2, $3 and, unless $5 is null, of the agents of tenant $4 with this
+-- index key: their own files and pins. An empty key means all agents and templates. Unless $6, only
+-- the parents $8 of the path $7 and what lies below it.
+-- name: listed_paths
+WITH listed_scope AS (
+    SELECT s.id FROM unnest($1::text[], $2::text[], $3::text[]) AS w (tenant, kind, name)
+      JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
+    UNION
+    SELECT s.id
+      FROM record AS r
+     CROSS JOIN LATERAL (VALUES (r.type, r.id), ('pins', r.body::jsonb ->> 'pins'))
+        AS w (kind, name)
+      JOIN scope AS s ON s.tenant = r.tenant AND s.kind = w.kind AND s.name = w.name
+     WHERE r.tenant = $4 AND $5::text IS NOT NULL
+       AND (r.type = 'agent' OR r.type = 'template' AND $5 = '')
+       AND ($5 = '' OR EXISTS (SELECT FROM index_key AS i
+                                WHERE i.tenant = r.tenant AND i.type = r.type
+                                  AND i.name = $5 AND i.id = r.id)))
+SELECT DISTINCT e.path FROM listed_scope AS s JOIN entry AS e ON e.scope = s.id
+ WHERE (e.content IS NOT NULL OR e.type = 'inode/directory')
+   AND ($6 OR e.path = ANY ($8::text[])
+        OR e.path > $7::text || '/' AND e.path < $7::text || '0');
+
 -- name: blob_bodies
 SELECT id, body FROM content WHERE id = ANY ($1::bigint[]);
 

@@ -102,7 +102,9 @@ async def put(request: Request[PolicyChange]) -> Response:
     Files that become pinned are pinned for every agent at their current content. Making a pinned
     file live again requires a reason in `Carrel-Reason`. Pinned files are served verbatim: if a
     file that becomes pinned has placeholders, the change is refused with 409 and
-    `details.placeholderFiles`, unless `confirm` is true.
+    `details.placeholderFiles`, unless `confirm` is true. If existing paths would differ from a
+    pinned or managed one in letter case alone, it is refused with 409 and `details.collidingPaths`.
+    A rule that another one before it, or a built-in one, outranks for every path is refused.
     """
     if not request.raw_body:
         raise ValidationError("a policy is required; send {} for an empty one")
