@@ -11,7 +11,7 @@ export type PersonBody = RequestBody<"/v1/people", "post">;
 export const ROLES = {
   owner: "Full access, including owners",
   admin: "Manages agents, templates, reviews and settings",
-  member: "Reads everything, decides for their own agents",
+  member: "Reads templates and shared agents, decides for their own agents",
 } as const;
 
 export const peopleQuery = queryOptions({
