@@ -67,6 +67,7 @@ class Request(Generic[B, Q]):
         "_actor",
         "body",
         "caches",
+        "committed_revision",
         "headers",
         "https",
         "idempotency_key",
@@ -94,6 +95,8 @@ class Request(Generic[B, Q]):
         self.raw_body = b""
         self.idempotency_key: IdempotencyKey | None = None
         """Set if the request carries an Idempotency-Key; goes into the commit."""
+        self.committed_revision = 0
+        """Revision that an earlier attempt wrote, while its response is built again."""
         self.body: B
         self.query: Q
         self._actor = actor
