@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.actions.files.file_writer import quota_error
+from carrel.actions.files.write_checks import quota_error
 from carrel.actions.idempotency import IdempotentOperation, json_codec, run_once
 from carrel.actions.overlay.stacks import load_workspace_revision
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
