@@ -164,7 +164,7 @@ class Endpoint:
     params: Mapping[str, Any] = field(default_factory=dict)
     """Types of path parameters, for the API description; string if absent."""
     responses: Mapping[int, Any] = field(default_factory=lambda: {200: None})
-    """Content per success status: a type, a media type, or None for no body."""
+    """Content per success status: a type or several, a media type, or None for no body."""
     refusals: tuple[type[Refusal], ...] = ()
     headers: tuple[RequestHeader, ...] = ()
     response_headers: tuple[str, ...] = ()
