@@ -81,6 +81,8 @@ class ChangedFile:
     """None if the path was in this state already."""
     etag: str | None
     """Of the file that is served now; None if there is none."""
+    source: str | None
+    """The layer of that file: agent-override, template, defaults and so on."""
     file_id: str | None
     """Stays the same when the file is moved."""
     sha256: str | None
@@ -154,6 +156,7 @@ def _changed_file(row: Any) -> ChangedFile:
         moved_from=row["from"],
         version=row["version"],
         etag=row["etag"],
+        source=row["source"],
         file_id=row["fileId"],
         sha256=row["sha256"],
         size=row["size"],
