@@ -102,7 +102,8 @@ def test_one_refused_file_stops_no_other(
     (folder / "GUARDRAILS.md").write_text("All is allowed.")
     done = carrel("import", folder, editor.agent)
     assert done.exit_code == 1
-    assert done.stderr.startswith("importing: 3 of 3\nerror: GUARDRAILS.md: ")
+    assert done.stderr.startswith("importing: 3 of 3\nA commit was refused; its files were written")
+    assert "\nerror: GUARDRAILS.md: " in done.stderr
     assert done.stderr.endswith(f"{editor.agent}: 2 written, 0 equal, 1 failed\n")
     assert {"SOUL.md", "notes/a.md"} <= set(own(editor))
     report = carrel.json("import", folder, editor.agent, "--accept")
