@@ -176,14 +176,14 @@ class _FileCommitter(Struct, frozen=True):
         self, rules: TenantRules, changes: Sequence[FileChange]
     ) -> None:
         """Raise WorkspaceTooLarge if there would be more directories than files are allowed."""
-        made = [change for change in changes if change.kind is ChangeKind.MAKE_DIRECTORY]
-        if not made:
+        count = sum(change.kind is ChangeKind.MAKE_DIRECTORY for change in changes)
+        if not count:
             return
         limit = rules.policy.limits_of(self.stack[0]).max_files
         [tree] = await self.ports.trees.read((self.stack[0],))
         removed = {path for change in changes for path in change.written_paths}
-        kept = len(tree.directories.keys() - removed)
-        if kept + len(made) > max(limit, len(tree.directories)):
+        count += len(tree.directories.keys() - removed)
+        if count > max(limit, len(tree.directories)):
             raise WorkspaceTooLarge(
                 f"the workspace may have {limit} empty directories", maxDirectories=limit
             )
