@@ -11,6 +11,8 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path as File
 
+from typing import Any
+
 from rich.console import Console
 from rich.progress import Progress
 
@@ -98,7 +100,8 @@ def file_commits(results: Results, folder: File, progress: Progress) -> None:
     folder.mkdir(parents=True)
     task = progress.add_task("commits of many files", total=2 * ROUNDS)
     with database() as url:
-        for store, settings in (("SQLite", {}), ("PostgreSQL", {"database_url": url})):
+        for store, database_url in (("SQLite", None), ("PostgreSQL", url)):
+            settings: dict[str, Any] = {"database_url": database_url} if database_url else {}
             with run_server(str(folder / store), cpus="0", **settings) as server:
                 commits.prepare(server)
                 for _ in range(ROUNDS):
