@@ -375,3 +375,13 @@ async def test_binary_contents_are_put_as_base64(ada: httpx.AsyncClient) -> None
     response = await commit(ada, "workspaces/team", write | {"contentType": "image/png"})
     [row] = response.json()["results"]
     assert row["size"] == 2
+
+
+async def test_new_paths_of_one_commit_collide_in_letter_case(ada: httpx.AsyncClient) -> None:
+    classes = [{"pattern": "rules/**", "class": "pinned"}]
+    assert (await ada.put("/v1/policy", json={"classes": classes})).status_code == 200
+    writes = [{"op": "put", "path": path, "content": "x"} for path in ("rules/A.md", "rules/a.md")]
+    refused = await commit(ada, "templates/sales", *writes)
+    assert refused.status_code == 400, refused.text
+    assert (await commit(ada, "templates/sales", writes[0])).status_code == 200
+    assert (await commit(ada, "templates/sales", writes[1])).status_code == 400
