@@ -14,7 +14,7 @@ from carrel.cli.connection import run_on_server
 from carrel.cli.console import EXIT_FAILED, fail, print_json, server_options
 
 if TYPE_CHECKING:
-    from carrel.cli.bulk_review import TemplateFollowers
+    from carrel.cli.commands.bulk_review import TemplateFollowers
     from carrel_client import Pin
 
 _NOT_INTERACTIVE = (
@@ -97,7 +97,7 @@ class _PathReview:
 
     def accept_for_followers(self, template: str | None) -> None:
         """Accept for all followers of a template; of the defaults if it is None."""
-        from carrel.cli.bulk_review import accept_for_all, load_followers  # noqa: PLC0415 - so that --help stays quick
+        from carrel.cli.commands.bulk_review import accept_for_all, load_followers  # noqa: PLC0415 - so that --help stays quick
 
         digest = self._digest
         if digest is None:

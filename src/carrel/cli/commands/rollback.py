@@ -62,7 +62,7 @@ def _roll_back_one(
 def _roll_back_all(
     path: str, template: str | None, digest: str, options: Mapping[str, Any], *, as_json: bool
 ) -> None:
-    from carrel.cli.bulk_review import roll_back_for_all  # noqa: PLC0415 - so that --help stays quick
+    from carrel.cli.commands.bulk_review import roll_back_for_all  # noqa: PLC0415 - so that --help stays quick
 
     rows = run_on_server(
         lambda client: roll_back_for_all(client, template, path, digest), options, as_json=as_json
