@@ -17,7 +17,7 @@ from carrel.core.accounts import tenant_from_record
 from carrel.core.agents.agent import agent_from_record
 from carrel.core.agents.layers import build_stack
 from carrel.core.agents.template import template_from_record
-from carrel.core.errors import Conflict, ValidationError
+from carrel.core.errors import Conflict, Refusal, ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.maintenance.findings import FindingList
 from carrel.core.overlay.compose import Layers
@@ -69,6 +69,32 @@ async def draft_path_check(
     return FileDrafts(
         path_checks=(PathFree(path, scopes, followers_index(stack[0]), known_variants),)
     )
+
+
+class PathDrafts(Struct, frozen=True):
+    """Paths that a layer may get together, and those that it may not."""
+
+    drafts: Mapping[Path, FileDrafts]
+    """What the commit must check once more for each path."""
+    refusals: Mapping[Path, Refusal]
+
+
+async def draft_path_checks(
+    ports: Ports, stack: Stack, paths: Sequence[Path], classes: FileClassRules
+) -> PathDrafts:
+    """Check paths that a layer may get together, like `draft_path_check`."""
+    drafts: dict[Path, FileDrafts] = {}
+    refusals: dict[Path, Refusal] = {}
+    for path in paths:
+        try:
+            drafts[path] = await draft_path_check(ports, stack, path, classes)
+        except Refusal as refusal:
+            refusals[path] = refusal
+    if stack[0].kind in {*_SHARED_KINDS, ScopeKind.AGENT}:
+        for protected, other in classes.find_collisions(paths):
+            problem = f"{other} collides on some file systems with {protected}"
+            refusals.setdefault(other, ValidationError(problem))
+    return PathDrafts(drafts, refusals)
 
 
 async def _find_variants(

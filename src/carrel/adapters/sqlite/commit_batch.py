@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Final
 
 from carrel.adapters.sqlite.database import STATEMENTS
+from carrel.adapters.sqlite.quotas import check_quota, count_bytes, count_files
 from carrel.adapters.sqlite.record_changes import RecordChanges
 from carrel.adapters.sqlite.rows import HeadKey, Row, digest_bytes, head_from_row, scopes_to_json
 from carrel.adapters.sqlite.writer_cache import ScopeState, WriterCache
@@ -25,8 +27,15 @@ from carrel.core.store.commit import (
     QuotaExceeded,
     Write,
     event_drafts,
+    stored_file_id,
 )
-from carrel.core.store.entry import DIRECTORY_TYPE, Entry, FileAttributes, Head
+from carrel.core.store.entry import (
+    DIRECTORY_TYPE,
+    Entry,
+    FileAttributes,
+    Head,
+    source_to_text,
+)
 from carrel.core.store.event import WORKSPACE_UPDATED
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.ports import CorruptContent
@@ -63,7 +72,7 @@ class CommitBatch:
 
     def apply(self, commit: Commit) -> Outcome:
         """Apply one commit. Checks everything first, so that a refusal has no effect."""
-        if refusal := self._conflict(commit) or self._path_occupied(commit.path_checks):
+        if refusal := self._conflict(commit) or self._path_occupied(commit):
             return refusal
         requested = commit.writes
         writes: Sequence[Write] = requested
@@ -86,7 +95,8 @@ class CommitBatch:
         if commit.events or commit.changes:
             self._add_commit_events(commit)
         if commit.idempotency_key:
-            self.mark_key(commit.idempotency_key, [head.version for head in heads])
+            revision = max((head.revision for head in heads), default=None)
+            self.mark_key(commit.idempotency_key, [head.version for head in heads], revision)
         return Applied(tuple(heads))
 
     def _write_all(self, writes: Sequence[Write], commit: Commit) -> list[Head]:
@@ -229,23 +239,27 @@ class CommitBatch:
                 return False
         return True
 
-    def _path_occupied(self, path_checks: Sequence[PathFree]) -> PathOccupied | None:
-        for path_check in path_checks:
-            if occupant := self._find_occupant(path_check):
+    def _path_occupied(self, commit: Commit) -> PathOccupied | None:
+        if not commit.path_checks:
+            return None
+        deleted = {(write.scope, write.path) for write in commit.writes if write.is_deletion}
+        for path_check in commit.path_checks:
+            if occupant := self._find_occupant(path_check, deleted):
                 return PathOccupied(path_check, occupant)
         return None
 
-    def _find_occupant(self, path_check: PathFree) -> Path | None:
+    def _find_occupant(self, path_check: PathFree, deleted: AbstractSet[HeadKey]) -> Path | None:
         path, scopes = path_check.path, path_check.scopes
         if self._is_file(scopes[0], path):
             return None
         for scope in scopes:
             for parent in path.parents:
-                if self._is_file(scope, parent):
+                if self._is_file(scope, parent) and (scope, parent) not in deleted:
                     return parent
-            if self._is_live(scope, path) and not self._is_file(scope, path):
+            is_directory = self._is_live(scope, path) and not self._is_file(scope, path)
+            if is_directory and (scope, path) not in deleted:
                 return path
-            if occupant := self._first_live_below(scope, path):
+            if occupant := self._first_live_below(scope, path, deleted):
                 return occupant
         return self._find_listed_occupant(path_check) if path_check.reads_listing else None
 
@@ -263,15 +277,23 @@ class CommitBatch:
         rows = self._db.execute(STATEMENTS["listed_paths"], parameters)
         return check.find_occupant(text for [text] in rows)
 
-    def _first_live_below(self, scope: Scope, directory: Path) -> Path | None:
-        """Return the first live path in a directory, including this transaction's changes."""
+    def _first_live_below(
+        self, scope: Scope, directory: Path, deleted: AbstractSet[HeadKey]
+    ) -> Path | None:
+        """Return the first live path in a directory that is not deleted.
+
+        Includes this transaction's changes.
+        """
         changed = self._changed_below.get((scope, directory), ())
-        first_changed = min((path for path in changed if self._is_live(scope, path)), default=None)
+        live = (path for path in changed if self._is_live(scope, path))
+        first_changed = min((path for path in live if (scope, path) not in deleted), default=None)
         id, text = self.scope_state(scope).id, directory.text
         for [text_below] in self._db.execute(
             STATEMENTS["heads_below_path"], (id, f"{text}/", f"{text}0")
         ):
             path = Path(text_below)
+            if (scope, path) in deleted:
+                continue
             if (scope, path) not in self.written_heads or self._is_live(scope, path):
                 return path if first_changed is None else min(first_changed, path)
         return first_changed
@@ -288,21 +310,9 @@ class CommitBatch:
                 continue  # no file is added
             final = {write.path: write.entry for write in writes if write.scope == quota.scope}
             before = {path: self._head(quota.scope, path) for path in final}
-            files = sum(
-                _count(final[file_path]) - _count(_entry_of(head))
-                for file_path, head in before.items()
-            )
-            size = sum(
-                _size(final[file_path]) - _size(_entry_of(head))
-                for file_path, head in before.items()
-            )
             state = self.scope_state(quota.scope)
-            has_too_many_files = files > 0 and state.files + files > quota.max_files
-            is_too_large = (
-                quota.max_bytes is not None and size > 0 and state.size + size > quota.max_bytes
-            )
-            if has_too_many_files or is_too_large:
-                return QuotaExceeded(quota, state.files + files, state.size + size)
+            if exceeded := check_quota(quota, state, final, before):
+                return exceeded
         return None
 
     def _advance_revision(self, scope: Scope) -> ScopeState:
@@ -320,17 +330,19 @@ class CommitBatch:
             offset = max(offset, previous.version_offset)
         entry, columns = self._store_state(write, at)
         if entry is None or before is None:
-            state.files += _count(entry) - _count(before)
+            state.files += count_files(entry) - count_files(before)
             self._record_below(scope, path)
-        state.size += _size(entry) - _size(before)
-        head = Head(path, version, revision, at, entry, offset, write.directory)
+        state.size += count_bytes(entry) - count_bytes(before)
+        file_id = stored_file_id(write, previous)
+        head = Head(path, version, revision, at, entry, offset, write.directory, file_id)
         key = (scope, path)
         self._heads[key] = self.written_heads[key] = head
         attributes = (write.directory if entry is None else entry.attributes) or _NO_ATTRIBUTES
-        columns = (*columns, offset, attributes.mode, attributes.mtime_ns)
+        columns = (*columns, offset, attributes.mode, attributes.mtime_ns, file_id)
         row = (id, text, version, revision, at, *columns)
         self._entries[id, text] = row
-        self._versions.append((*row, commit.author, commit.reason, run))
+        source = write.source and source_to_text(write.source)
+        self._versions.append((*row, commit.author, commit.reason, run, source))
         if version > commit.max_versions:
             self._prunes.append((id, text, version - commit.max_versions))
         payload = f'{{"path":{quoted(text)},"version":{version + offset}}}'
@@ -376,20 +388,11 @@ class CommitBatch:
         absent = Head(write.path, 0, self.scope_state(write.scope).revision, commit.at, None)
         return self._head(write.scope, write.path) or absent
 
-    def mark_key(self, key: IdempotencyKey | None, versions: Iterable[int]) -> None:
+    def mark_key(
+        self, key: IdempotencyKey | None, versions: Iterable[int], revision: int | None = None
+    ) -> None:
         """Mark the key, if any, with the result of its request."""
         if key is not None:
-            parameters = (json.dumps(list(versions)), key.tenant, key.endpoint, key.key)
+            result = (json.dumps(list(versions)), revision)
+            parameters = (*result, key.tenant, key.endpoint, key.key)
             self._db.execute(STATEMENTS["commit_idempotency_key"], parameters)
-
-
-def _entry_of(head: Head | None) -> Entry | None:
-    return head.entry if head else None
-
-
-def _count(entry: Entry | None) -> int:
-    return 1 if entry else 0
-
-
-def _size(entry: Entry | None) -> int:
-    return entry.blob.size if entry else 0

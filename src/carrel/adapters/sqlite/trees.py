@@ -28,6 +28,8 @@ from carrel.core.store.tree import Tree, build_tree
 
 _MAX_LOOP_WRITES: Final = 32
 """Calls with more writes run in a thread."""
+_MIN_PRELOADED_WRITES: Final = 4
+"""A commit with more writes reads all heads that it needs in one query."""
 _MAX_LOOP_LISTINGS: Final = 8
 """Calls that read at least so many listings, or those of all followers, run in a thread."""
 _MAX_CACHED_HEADS: Final = 50_000
@@ -55,7 +57,7 @@ class SqliteTrees:
             if isinstance(scope, Scope):
                 return (self._reader.read_path(scope, path),)
         requested = None if paths is None else tuple(paths)
-        if len(layers) > _MAX_LOOP_FILES or (requested is None and self._needs_thread(layers)):
+        if self._is_large_read(layers, requested):
             return await self._reader.scan(lambda db: _read(db, layers, requested, prefix))
         key = (layers, requested, prefix)
         if requested is None and not prefix and (cached := self._find_cached(layers)):
@@ -119,7 +121,7 @@ class SqliteTrees:
     def _apply(
         self, commits: Sequence[Commit], _: sqlite3.Connection, batch: CommitBatch
     ) -> tuple[Outcome, ...]:
-        if len(commits) > 1:
+        if len(commits) > 1 or len(commits[0].writes) > _MIN_PRELOADED_WRITES:
             batch.preload(commits)
         outcomes, counts = [], self._writer.counts
         for commit in commits:
@@ -187,6 +189,16 @@ class SqliteTrees:
                         tree.scope, tree, len(tree.heads) + len(tree.tombstones) + 1
                     )
         return trees
+
+    def _is_large_read(
+        self, layers: tuple[Scope | SnapshotLayer, ...], paths: tuple[Path, ...] | None
+    ) -> bool:
+        """Whether a read runs in a thread."""
+        if len(layers) > _MAX_LOOP_FILES:
+            return True
+        if paths is None:
+            return self._needs_thread(layers)
+        return len(layers) * len(paths) > _MAX_LOOP_FILES
 
     def _needs_thread(self, layers: tuple[Scope | SnapshotLayer, ...]) -> bool:
         scopes = tuple(_scope(layer) for layer in layers)
