@@ -124,7 +124,6 @@ async def _assemble(request: AnyRequest, prompt_request: prompts.PromptRequest) 
     "GET",
     "/v1/runs/{id}/prompt",
     permission=Permission.WORKSPACE_READ,
-    allow_unknown_query=True,
     responses={200: PromptModel, 304: None},
     refusals=(NotFound, Conflict),
     headers=(IF_NONE_MATCH,),

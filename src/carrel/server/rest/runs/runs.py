@@ -139,6 +139,7 @@ def run_to_summary(run: Run, tenant: str) -> RunSummaryModel:
     refusals=(ValidationError, NotFound, Conflict, Busy),
     response_headers=("Location",),
     idempotent=True,
+    allow_unknown_query=True,
     id="runs_start",
     tag=_TAG,
 )
@@ -221,6 +222,7 @@ async def _run_response(request: AnyRequest, run: Run) -> Response:
     permission=Permission.RUNS_READ,
     responses={200: RunModel},
     refusals=(NotFound,),
+    allow_unknown_query=True,
     id="runs_get",
     tag=_TAG,
 )
@@ -262,6 +264,7 @@ async def patch(request: Request[UpdateRunBody]) -> Response:
     responses={200: RunCancelledModel},
     refusals=(ValidationError, NotFound, Conflict, Busy),
     idempotent=True,
+    allow_unknown_query=True,
     id="runs_cancel",
     tag=_TAG,
 )
