@@ -26,7 +26,7 @@ from carrel.actions.agents import agents
 from carrel.actions.approvals import approvals
 from carrel.actions.runs import runs
 from carrel.actions.sessions import sessions
-from carrel.actions.sessions.sessions import NewEntry
+from carrel.actions.sessions.new_entries import NewEntry
 from carrel.core.access import Permission
 from carrel.core.approvals import Approval, ApprovalStatus
 from carrel.core.errors import (

@@ -29,7 +29,7 @@ from carrel.actions.runs.runs import RunRequest
 from carrel.actions.sandbox import sandboxes, workspaces
 from carrel.actions.sandbox.tool_access import sandbox_from_record
 from carrel.actions.sessions import sessions
-from carrel.actions.sessions.sessions import NewEntry
+from carrel.actions.sessions.new_entries import NewEntry
 from carrel.core.access import Actor, CredentialKind, Role
 from carrel.core.accounts import PersonRecord
 from carrel.core.identifiers import Path, Stack, TimestampMs

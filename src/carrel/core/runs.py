@@ -59,6 +59,8 @@ class Run(Struct, frozen=True):
     ended_at: TimestampMs | None = None
     parent: str | None = None
     replay_of: str | None = None
+    session: str | None = None
+    """Session of the agent that the run answers in."""
     snapshot_kept: bool = True
     """False once released: pruning may then remove the versions it could see."""
     snapshot: Snapshot = ()

@@ -29,7 +29,7 @@ from carrel.actions.overlay import stacks
 from carrel.actions.runs import runs, snapshots
 from carrel.actions.runs.runs import RunRequest
 from carrel.actions.sessions import sessions
-from carrel.actions.sessions.sessions import NewEntry
+from carrel.actions.sessions.new_entries import NewEntry
 from carrel.actions.sessions.transcript_mirror import MirrorFollower
 from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
 from carrel.adapters.filesystem.transcript_directory import DirectoryTranscriptMirror
