@@ -23,7 +23,7 @@ from carrel.actions.memory.memories import NewMemory
 from carrel.actions.overlay import stacks
 from carrel.actions.records import commit_changes
 from carrel.actions.runs import runs, snapshots
-from carrel.actions.runs.runs import RunRequest
+from carrel.actions.runs.run_request import RunRequest
 from carrel.actions.sessions import sessions
 from carrel.actions.sessions.erasure import delete_session
 from carrel.actions.sessions.new_entries import NewEntry

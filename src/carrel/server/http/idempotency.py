@@ -47,7 +47,10 @@ async def respond_once(
         except Refusal as refusal:  # repeated like any other final response
             return refusal_response(refusal)
 
-    return await run_once(request.ports, operation, run)
+    response = await run_once(request.ports, operation, run)
+    if endpoint.complete is not None and REPLAY_HEADER in response.headers:
+        return await endpoint.complete(request, response)
+    return response
 
 
 def _operation(
@@ -97,7 +100,8 @@ def _encode_response(response: Response) -> tuple[int, bytes]:
         for n, v in response.headers
         if n in _STORED_HEADERS
     ]
-    return response.status, encode(_SealedResponse(headers, response.body))
+    body = response.body if response.stored_body is None else response.stored_body
+    return response.status, encode(_SealedResponse(headers, body))
 
 
 def _decode_response(status: int, content: bytes) -> Response:

@@ -14,7 +14,7 @@ from carrel.core.access import Permission
 from carrel.core.errors import Conflict, NotFound
 from carrel.core.prompt.assembly import BlockStatus
 from carrel.core.prompt.lint import LintRule
-from carrel.core.runs import parse_audience
+from carrel.core.runs import Run, parse_audience
 from carrel.server.http.endpoint import (
     IF_NONE_MATCH,
     Request,
@@ -137,15 +137,22 @@ async def get_run_prompt(request: Request) -> Response:
     A run in scope `shared` always returns the shared prompt.
     """
     run = await runs.get(request.ports, request.actor, request.params["id"])
+    return _conditional_response(request, await load_run_prompt_body(request, run))
+
+
+async def load_run_prompt_body(request: AnyRequest, run: Run) -> bytes:
+    """Encoded PromptModel of a run, cached for all runs of the same content."""
     snapshots.require_snapshot(run)
     ports = request.ports
-    key = (ports.store, request.actor.tenant, "run prompt", run.id, ports.tokenizer.name)
+    etag = prompts.run_content_etag(run, "prompt", ports.tokenizer.name)
 
     async def assemble() -> object:
         return _prompt_to_model(await prompts.load_run_prompt(ports, run))
 
-    body = await request.caches.responses.get_or_create(key, assemble)
-    return _conditional_response(request, body)
+    # Erasure replaces content of a snapshot, and raises the current revision.
+    revisions = await ports.trees.revisions([layer.scope for layer in run.snapshot])
+    key = (ports.store, run.tenant, "run prompt", etag, revisions)
+    return await request.caches.responses.get_or_create(key, assemble)
 
 
 class PromptFlawModel(ResponseModel, frozen=True):
@@ -188,8 +195,13 @@ def _prompt_to_model(prompt: AssembledPrompt) -> PromptModel:
     )
 
 
+def prompt_body_etag(body: bytes) -> str:
+    """Quoted ETag of an encoded PromptModel."""
+    return f'"{body[_ETAG_SLICE].decode()}"'
+
+
 def _conditional_response(request: AnyRequest, body: bytes) -> Response:
-    etag = f'"{body[_ETAG_SLICE].decode()}"'
+    etag = prompt_body_etag(body)
     return not_modified(etag) if etag_matches(request, etag) else json_with_etag(body, etag)
 
 

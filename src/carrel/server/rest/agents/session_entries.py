@@ -26,7 +26,7 @@ from carrel.server.rest.agents.session_models import (
 )
 
 _ENTRIES_PATH: Final = SESSIONS_PATH + "/{sid}/entries"
-_MAX_BODY_BYTES: Final = 6 * MAX_CONTENT_BYTES + 2**16
+MAX_ENTRIES_BYTES: Final = 6 * MAX_CONTENT_BYTES + 2**16
 """JSON may escape one character to six bytes."""
 
 
@@ -109,7 +109,7 @@ async def _rebuild_append(
     body=AppendEntriesBody,
     responses={201: AppendedEntriesModel},
     refusals=(ValidationError, NotFound, Conflict, PayloadTooLarge),
-    max_body=_MAX_BODY_BYTES,
+    max_body=MAX_ENTRIES_BYTES,
     idempotent=True,
     rebuild=_rebuild_append,
     id="sessions_append",
