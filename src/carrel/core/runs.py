@@ -73,6 +73,11 @@ class Run(Struct, frozen=True):
         return self.workflow or DEFAULT_WORKFLOW
 
     @property
+    def agent(self) -> str | None:
+        """Id of the agent whose run this is."""
+        return self.scope.name if self.scope.kind is ScopeKind.AGENT else None
+
+    @property
     def has_ended(self) -> bool:
         return self.status is not RunStatus.RUNNING
 

@@ -185,6 +185,7 @@ CREATE TABLE audit (
     key_name text NOT NULL DEFAULT ''
 );
 CREATE INDEX audit_by_tenant ON audit (tenant, id);
+CREATE INDEX audit_by_time ON audit (tenant, at, author);
 
 -- Last use of each API key and last heartbeat of each running tool call, by record id.
 CREATE TABLE key_usage (

@@ -213,6 +213,14 @@ SELECT w.n, u.last_used_at FROM unnest($1::text[]) WITH ORDINALITY AS w (id, n)
 SELECT id, tenant, at, author, reason, subjects, key_id, key_name FROM audit
  WHERE tenant = $1 AND id < $2 ORDER BY id DESC LIMIT $3;
 
+-- name: audit_entries_of_commits
+SELECT w.n, a.id, a.tenant, a.at, a.author, a.reason, a.subjects, a.key_id, a.key_name
+  FROM unnest($2::bigint[], $3::text[], $4::text[]) WITH ORDINALITY AS w (at, author, reason, n)
+ CROSS JOIN LATERAL (
+       SELECT * FROM audit AS b
+        WHERE b.tenant = $1 AND b.at = w.at AND b.author = w.author AND b.reason = w.reason
+        ORDER BY b.id LIMIT 1) AS a;
+
 -- name: start_runs
 SELECT start_runs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
                   $19, $20, $21, $22, $23);

@@ -309,6 +309,14 @@ VALUES (?, ?, ?, ?, ?, ?, ?);
 SELECT id, tenant, at, author, reason, subjects, key_id, key_name FROM audit
  WHERE tenant = ? AND id < ? ORDER BY id DESC LIMIT ?;
 
+-- name: audit_entries_of_commits
+SELECT w.key, a.id, a.tenant, a.at, a.author, a.reason, a.subjects, a.key_id, a.key_name
+  FROM json_each(?1) AS w
+ CROSS JOIN audit AS a ON a.id = (
+       SELECT min(b.id) FROM audit AS b
+        WHERE b.tenant = ?2 AND b.at = w.value ->> 0 AND b.author = w.value ->> 1
+          AND b.reason = w.value ->> 2);
+
 -- name: mark_used
 INSERT INTO key_usage (id, last_used_at) VALUES (?, ?)
 ON CONFLICT DO UPDATE SET last_used_at = max(last_used_at, excluded.last_used_at);

@@ -158,6 +158,7 @@ CREATE TABLE audit (
     key_name text NOT NULL DEFAULT ''
 );
 CREATE INDEX audit_by_tenant ON audit (tenant, id);
+CREATE INDEX audit_by_time ON audit (tenant, at, author);
 
 CREATE TABLE key_usage (
     id           text COLLATE "C" PRIMARY KEY,

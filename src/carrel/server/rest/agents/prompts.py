@@ -74,7 +74,7 @@ class _UncacheablePromptModel(PromptModel, frozen=True):
         return False
 
 
-def _block_to_model(block: prompts.BlockTokens) -> PromptBlockModel:
+def block_to_model(block: prompts.BlockTokens) -> PromptBlockModel:
     return PromptBlockModel(
         name=block.name,
         path=block.path,
@@ -187,7 +187,7 @@ def _prompt_to_model(prompt: AssembledPrompt) -> PromptModel:
     model = PromptModel if prompt.is_cacheable else _UncacheablePromptModel
     return model(
         text=prompt.text,
-        blocks=[_block_to_model(block) for block in prompt.blocks],
+        blocks=[block_to_model(block) for block in prompt.blocks],
         chars=prompt.chars,
         tokens=prompt.tokens,
         tokenizer=prompt.tokenizer,

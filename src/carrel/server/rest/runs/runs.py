@@ -25,7 +25,7 @@ from carrel.server.rest.agents.session_models import (
     new_entry_from_body,
 )
 from carrel.server.rest.files.file_models import PositiveInt, Rfc3339, rfc3339
-from carrel.server.rest.runs import run_events, run_files, run_start, workflows
+from carrel.server.rest.runs import provenance, run_events, run_files, run_start, workflows
 
 _TAG: Final = "Runs"
 AnyRequest = Request[Any, Any]
@@ -252,4 +252,5 @@ ENDPOINTS: Final = (
     *run_files.ENDPOINTS,
     *run_events.ENDPOINTS,
     *workflows.ENDPOINTS,
+    *provenance.ENDPOINTS,
 )
