@@ -20,6 +20,7 @@ from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
 from carrel.actions.files import history as file_history
+from carrel.actions.files.file_writer import WriteOptions
 from carrel.actions.git import history
 from carrel.actions.maintenance.integrity import check_store
 from carrel.actions.maintenance.purge import PurgeRequest, PurgeStep, purge_text
@@ -124,6 +125,10 @@ async def live(ports: Ports, owner: Actor) -> str:
         await files.put(ports, stack, NOTE, text.encode(), owner)
     await files.put(ports, stack, LARGE, (SECRET + " large " * 2000).encode(), owner)
     await files.put(ports, stack, Path(f"notes/{WORD}.md"), json.dumps(SECRET).encode(), owner)
+    typed = Path("notes/typed")
+    for content, type in ((b"1", f"text/x-{WORD}"), (b"2", "text/plain"), (b"3", f"text/x-{WORD}")):
+        options = WriteOptions(type=type)
+        await files.put(ports, stack, typed, content, owner, options)
     run = await runs.start(ports, owner, RunRequest(agent="cook", variables={"topic": SECRET}))
     await memories.remember(ports, owner, "cook", NewMemory(f"{SECRET} is a fact"))
     await memories.recall(ports, owner, "cook", f"{SECRET} fact")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from carrel.actions.memory.cleanup import delete_agent_records
 from carrel.actions.sessions.erasure import delete_all_sessions
+from carrel.core.access import Actor
 from carrel.core.identifiers import Scope, ScopeKind
 from carrel.core.items import agent_items_scope
 from carrel.core.store.record import Record
@@ -11,7 +12,7 @@ from carrel.ports import Ports
 
 
 async def erase_agent(
-    ports: Ports, author: str, tenant: str, id: str, record: Record | None = None
+    ports: Ports, author: Actor | str, tenant: str, id: str, record: Record | None = None
 ) -> None:
     """Erase a deleted agent's sessions, memory, approvals, runs, files and git history.
 

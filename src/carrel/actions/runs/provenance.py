@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from carrel.actions.accounts.audit import load_person_names
-from carrel.actions.agent_access import audit_agent_read
+from carrel.actions.agent_access_audit import audit_agent_read
 from carrel.actions.prompt.prompts import AssembledPrompt, load_run_prompt
 from carrel.actions.runs import runs, snapshots
 from carrel.actions.sessions import sessions

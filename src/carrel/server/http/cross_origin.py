@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from carrel.server.http.endpoint import Headers
 from carrel.server.http.response import HeaderPairs, Response
-from carrel.server.http.sse import Send
+from carrel.server.http.sse_transport import Send
 
 _ORIGIN: Final = re.compile(r"https?://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
 _HEADER_NAMES: Final = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")

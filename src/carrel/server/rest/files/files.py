@@ -27,6 +27,7 @@ from carrel.server.http.endpoint import (
     IF_NONE_MATCH,
     Endpoint,
     RequestHeader,
+    ResponseRebuilder,
     endpoint,
 )
 from carrel.server.http.not_modified import NO_CACHE, etag_matches, json_with_etag, not_modified
@@ -254,13 +255,19 @@ async def _version_response(
     return Response.json(collection.to_model(file, content, raw=raw), headers={"ETag": file.etag})
 
 
-def _put_endpoint(collection: FileCollection) -> Endpoint:
+def rebuild_write(collection: FileCollection) -> ResponseRebuilder:
+    """Response with the file that a committed request wrote."""
+
     async def rebuild(request: AnyRequest, versions: tuple[int, ...]) -> Response:
         stack, path = await collection.load_stack(request), collection.path(request)
         file, content = await files.read_written(request.ports, stack, path, versions[0])
         model = collection.to_model(file, content, raw=True)
         return Response.json(model, headers={"ETag": file.etag})
 
+    return rebuild
+
+
+def _put_endpoint(collection: FileCollection) -> Endpoint:
     @endpoint(
         "PUT",
         collection.root + "/{path...}",
@@ -280,7 +287,7 @@ def _put_endpoint(collection: FileCollection) -> Endpoint:
         response_headers=("ETag", "Carrel-Warning"),
         allow_unknown_query=collection.wire,
         idempotent=True,
-        rebuild=rebuild,
+        rebuild=rebuild_write(collection),
         max_body=MAX_BODY_BYTES,
         **collection.endpoint_options("put"),
     )
