@@ -7,6 +7,8 @@ import re
 from tests.client.cli_runner import CarrelCommand
 from tests.client.server_fixture import AgentEditor
 
+from carrel_client import Client, NewEntry
+
 
 def start_run(carrel: CarrelCommand, *arguments: str) -> str:
     output = carrel.output("run", "start", *arguments)
@@ -89,3 +91,25 @@ def test_child_run_may_share_the_snapshot(editor: AgentEditor, carrel: CarrelCom
     assert carrel("run", "start", editor.agent, "--share-snapshot").exit_code == 2
     assert carrel("run", "show", "no-such-run").exit_code == 1
     assert carrel.json("run", "start", "--workflow", "nightly")["status"] == "running"
+
+
+def test_a_run_in_a_session_shows_its_provenance(
+    editor: AgentEditor, carrel: CarrelCommand, client: Client
+) -> None:
+    editor.put("SOUL.md", "I am {{AGENT_NAME}}.\n")
+    run = start_run(carrel, editor.agent, "--session", "chat/1")
+    entries = [NewEntry(role="assistant", content="Hello\x1b[31m you.")]
+    client.run(run).finish(entries=entries)
+    output = carrel.output("run", "provenance", run)
+    assert "\x1b" not in output
+    assert "chat/1 #1 assistant: Hello" in output
+    assert re.search(r"^SOUL.md +\d +agent-override +yes +\S", output, re.M)
+    assert re.search(r"^GUARDRAILS.md .* recorded by ", output, re.M)
+    same = carrel.output("sessions", editor.agent, "chat/1", "--provenance", "1")
+    assert same == output
+    assert carrel.json("run", "provenance", run)["run"]["sessionId"] == "chat/1"
+    rows = carrel.json("run", "ls", "--agent", editor.agent, "--session", "chat/1")["runs"]
+    assert [row["runId"] for row in rows] == [run]
+    assert re.search(r"^session +chat/1$", carrel.output("run", "show", run), re.M)
+    assert carrel("run", "ls", "--session", "x").exit_code == 2
+    assert carrel("sessions", editor.agent, "--provenance", "1").exit_code == 2

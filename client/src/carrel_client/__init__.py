@@ -68,9 +68,17 @@ if TYPE_CHECKING:
     from carrel_client.memories import Dream, Memory
     from carrel_client.pins import BulkAcceptOutcome, DefaultsStatus, Pin
     from carrel_client.prompts import Prompt, PromptBlock, PromptFlaw
-    from carrel_client.runs import Difference, Run, RunEventPage, RunWorkspace
+    from carrel_client.provenance import (
+        Author,
+        FileReview,
+        LayerVersion,
+        Provenance,
+        ProvenanceEntry,
+        ProvenanceFile,
+    )
+    from carrel_client.runs import Difference, Run, RunEventPage, RunParts, RunWorkspace
     from carrel_client.search import Inbox, SearchHit, SearchResult
-    from carrel_client.sessions import Entry, Session
+    from carrel_client.sessions import Entry, NewEntry, Session
     from carrel_client.tools import ToolReply
     from carrel_client.webhooks import Delivery, Webhook
     from carrel_client.workspaces import AgentWorkspace, Workspace
@@ -95,9 +103,13 @@ _MODULES: Final = {
     "memories": ("Dream", "Memory"),
     "pins": ("BulkAcceptOutcome", "DefaultsStatus", "Pin"),
     "prompts": ("Prompt", "PromptBlock", "PromptFlaw"),
-    "runs": ("Difference", "Run", "RunEventPage", "RunWorkspace"),
+    "provenance": (
+        *("Author", "FileReview", "LayerVersion", "Provenance", "ProvenanceEntry"),
+        "ProvenanceFile",
+    ),
+    "runs": ("Difference", "Run", "RunEventPage", "RunParts", "RunWorkspace"),
     "search": ("Inbox", "SearchHit", "SearchResult"),
-    "sessions": ("Entry", "Session"),
+    "sessions": ("Entry", "NewEntry", "Session"),
     "tools": ("ToolReply",),
     "webhooks": ("Delivery", "Webhook"),
     "workspaces": ("AgentWorkspace", "Workspace"),
@@ -114,6 +126,7 @@ __all__ = [
     "AsyncEventStream",
     "AuditEntry",
     "AuditKey",
+    "Author",
     "BulkAcceptOutcome",
     "Busy",
     "CapabilityNotProvided",
@@ -137,6 +150,7 @@ __all__ = [
     "Expired",
     "Explanation",
     "File",
+    "FileReview",
     "FileRow",
     "Files",
     "Forbidden",
@@ -150,8 +164,10 @@ __all__ = [
     "ItemRow",
     "Key",
     "LayerEntry",
+    "LayerVersion",
     "MaterializeResult",
     "Memory",
+    "NewEntry",
     "NotACarrelDirectory",
     "NotFound",
     "PayloadTooLarge",
@@ -160,10 +176,14 @@ __all__ = [
     "Prompt",
     "PromptBlock",
     "PromptFlaw",
+    "Provenance",
+    "ProvenanceEntry",
+    "ProvenanceFile",
     "Refusal",
     "ResponseTooLarge",
     "Run",
     "RunEventPage",
+    "RunParts",
     "RunWorkspace",
     "Sandbox",
     "SearchHit",

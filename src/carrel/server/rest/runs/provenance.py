@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
+import msgspec
 from msgspec import Meta
 
 from carrel.actions.runs import provenance
@@ -100,7 +101,7 @@ class FileProvenanceModel(ResponseModel, frozen=True):
     """Version as the workspace counts it."""
     sha256: Sha256
     source: str
-    file_class: FileClass
+    file_class: FileClass = msgspec.field(name="class")
     in_prompt: bool
     written: FileVersionModel | None
     """The version in its layer; null if it was erased."""
