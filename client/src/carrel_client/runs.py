@@ -102,6 +102,7 @@ class Run(Resource[Driver]):
         self.facts = facts
         """The JSON object of the response."""
         self._requested = requested or {}
+        self._parts = parts_from_json(facts) if "etags" in facts else None
 
     def __repr__(self) -> str:
         return f"<Run {self.id} {self.status}>"
@@ -144,7 +145,7 @@ class Run(Resource[Driver]):
     @property
     def parts(self) -> RunParts | None:
         """What ``include`` returned when the run was started by this object."""
-        return parts_from_json(self.facts) if "etags" in self.facts else None
+        return self._parts
 
     @property
     def started_at(self) -> datetime | None:
