@@ -26,9 +26,9 @@ async def test_any_text_is_a_session_id(api: Any, id: str) -> None:
     session = await agent.sessions.start(id)
     await session.append("user", "hello")
     assert session.id == id
-    found = await agent.sessions.get(id)
-    assert (found.entry_count, len(await found.lines())) == (1, 2)
-    await found.delete()
+    chain = await agent.sessions.get(id)
+    assert (chain.entry_count, len(await chain.lines())) == (1, 2)
+    await chain.delete()
     with pytest.raises(NotFound):
         await agent.sessions.get(id)
 
@@ -95,15 +95,15 @@ async def test_a_run_ends_with_its_entries_and_its_provenance(api: Any) -> None:
     assert session.run_id == run.id
     assert {entry.run_id for entry in await session.recent()} == {run.id}
 
-    found = await run.provenance()
-    assert [(entry.session_id, entry.number) for entry in found.entries] == [
+    chain = await run.provenance()
+    assert [(entry.session_id, entry.number) for entry in chain.entries] == [
         *(("chat", 1), ("chat", 2))
     ]
-    [soul] = [file for file in found.files if file.path == "SOUL.md"]
+    [soul] = [file for file in chain.files if file.path == "SOUL.md"]
     assert (soul.in_prompt, soul.written.reason) == (True, "first words")
-    pinned = [file for file in found.files if file.file_class == "pinned"]
+    pinned = [file for file in chain.files if file.file_class == "pinned"]
     assert {file.review.kind for file in pinned} == {"recorded"}
     answer = await session.provenance(2)
     assert answer.run["runId"] == run.id
     assert answer.entries[0].preview == "Kate."
-    assert answer.files == found.files
+    assert answer.files == chain.files

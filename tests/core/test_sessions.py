@@ -198,9 +198,9 @@ def test_a_file_name_stays_in_its_directory(text: str) -> None:
 @example("a=41", "aA")
 @example("é", "e\u0301")
 @example("x" * 254, "x" * 255)
-def test_file_names_of_different_ids_differ_without_regard_to_case(left: str, right: str) -> None:
-    is_same = transcript_file_name(left).lower() == transcript_file_name(right).lower()
-    assert is_same == (left == right)
+def test_file_names_of_different_ids_differ_without_regard_to_case(first: str, second: str) -> None:
+    is_same = transcript_file_name(first).lower() == transcript_file_name(second).lower()
+    assert is_same == (first == second)
 
 
 def test_plain_ids_are_file_names_as_they_are() -> None:

@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 _MAX_PREVIEW_CHARS = 60
 
 
-def print_provenance(found: Provenance) -> None:
+def print_provenance(chain: Provenance) -> None:
     """Print the run, its entries, and a row for each file that it read."""
-    if found.run is None:
+    if chain.run is None:
         click.echo("no run wrote this entry")
         return
-    by = found.run["startedBy"]
-    click.echo(f"run {found.run['runId']} of {found.run['agentId']}")
-    started = formatting.format_time(found.run["startedAt"])
+    by = chain.run["startedBy"]
+    click.echo(f"run {chain.run['runId']} of {chain.run['agentId']}")
+    started = formatting.format_time(chain.run["startedAt"])
     click.echo(f"started {started} by {formatting.printable(by['name'] or by['id'])}")
-    for entry in found.entries:
+    for entry in chain.entries:
         text = formatting.printable(" ".join(entry.preview.split()))
         session = formatting.printable(entry.session_id)
         click.echo(f"  {session} #{entry.number} {entry.role}: {text[:_MAX_PREVIEW_CHARS]}")
     headers = ("path", "version", "source", "prompt", "written by", "review")
-    formatting.print_table(headers, list(map(_row, found.files)), right_aligned=("version",))
+    formatting.print_table(headers, list(map(_row, chain.files)), right_aligned=("version",))
 
 
 def _row(file: ProvenanceFile) -> tuple[str, ...]:

@@ -205,8 +205,8 @@ async def _rewrite_transcripts(ports: Ports, actor: Actor, keys: set[tuple[str, 
     by_agent: dict[str, list[Session]] = {}
     for owner in sorted({owner for owner, _ in keys}):
         ids = sorted(id for agent_id, id in keys if agent_id == owner)
-        found = await ports.sessions.get(actor.tenant, owner, ids)
-        by_agent[owner] = [session for session in found if session]
+        rows = await ports.sessions.get(actor.tenant, owner, ids)
+        by_agent[owner] = [session for session in rows if session]
     records = await ports.records.get(actor.tenant, RecordType.AGENT, list(by_agent))
     for agent in records:
         folder = agent and transcript_folder(agent)

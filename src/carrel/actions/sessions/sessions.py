@@ -128,10 +128,10 @@ def _choose_id(ports: Ports, redactor: Redactor, id: str | None) -> str:
 
 async def require_runs(ports: Ports, session: Session, ids: Sequence[str | None]) -> None:
     """Raise NotFound unless all of these are runs of the session's agent."""
-    wanted = sorted({id for id in ids if id is not None})
+    run_ids = sorted({id for id in ids if id is not None})
     scope = Scope(session.tenant, ScopeKind.AGENT, session.agent)
-    found = await ports.runs.get(session.tenant, wanted) if wanted else ()
-    for id, run in zip(wanted, found, strict=True):
+    runs = await ports.runs.get(session.tenant, run_ids) if run_ids else ()
+    for id, run in zip(run_ids, runs, strict=True):
         if run is None or run.scope != scope:
             raise NotFound(f"no such run of this agent: {id}")
 
@@ -195,8 +195,8 @@ async def get_many(
 ) -> tuple[Session, ...]:
     """Get sessions of an agent by their canonical ids; omits missing ones."""
     owner = await _resolve_agent_id(ports, actor, agent)
-    found = await ports.sessions.get(actor.tenant, owner, ids)
-    return tuple(session for session in found if session)
+    rows = await ports.sessions.get(actor.tenant, owner, ids)
+    return tuple(session for session in rows if session)
 
 
 async def get_transcript(ports: Ports, actor: Actor, agent: str, id: str) -> Session:

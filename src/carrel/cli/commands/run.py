@@ -205,8 +205,8 @@ def provenance(id: str, as_json: bool, **options: Any) -> None:
     async def load(client: AsyncClient) -> Provenance:
         return await (await client.run(id)).provenance()
 
-    found = run_on_server(load, options, as_json=as_json)
-    print_json(found.facts) if as_json else print_provenance(found)
+    chain = run_on_server(load, options, as_json=as_json)
+    print_json(chain.facts) if as_json else print_provenance(chain)
 
 
 @run.command()

@@ -63,12 +63,12 @@ def sessions(
         _print_list(rows, as_json=as_json)
     elif provenance is not None:
         number = provenance
-        found = run(
+        chain = run(
             lambda: _load_provenance(agent, id, number, options),
             as_json=as_json,
             expected=(CarrelError,),
         )
-        print_json(found.facts) if as_json else print_provenance(found)
+        print_json(chain.facts) if as_json else print_provenance(chain)
     elif jsonl:
         lines = run(lambda: _lines(agent, id, options), as_json=as_json, expected=(CarrelError,))
         for line in lines:

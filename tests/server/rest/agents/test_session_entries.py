@@ -53,8 +53,8 @@ async def test_any_text_is_a_session_id_in_bodies_and_paths(owner: httpx.AsyncCl
         url = await start(owner, id)
         body = {"role": "user", "content": f"in {id}"}
         assert (await owner.post(f"{url}/entries", json=body)).status_code == 201
-        found = await owner.get(url)
-        assert (found.json()["id"], found.json()["entryCount"]) == (id, 1)
+        answer = await owner.get(url)
+        assert (answer.json()["id"], answer.json()["entryCount"]) == (id, 1)
         assert len((await owner.get(f"{url}.jsonl")).text.splitlines()) == 2
         again = await owner.post(ROOT, json={"id": id})
         assert again.status_code == 200
@@ -142,8 +142,8 @@ async def test_an_item_is_kept_beside_its_text(owner: httpx.AsyncClient) -> None
     assert listed == stored
     plain = await owner.post(f"{url}/entries", json={"role": "user", "content": "no item"})
     assert "item" not in plain.json()
-    found = (await owner.get(ROOT, params={"q": "bonn"})).json()["items"]
-    assert found[0]["matches"][0]["preview"] == "How is Bonn?"
+    matches = (await owner.get(ROOT, params={"q": "bonn"})).json()["items"]
+    assert matches[0]["matches"][0]["preview"] == "How is Bonn?"
     lines = (await owner.get(f"{url}.jsonl")).text.splitlines()
     assert '"item":{"type":"function_call"' in lines[2]
 
@@ -186,13 +186,13 @@ async def test_entries_are_listed_from_either_end(owner: httpx.AsyncClient) -> N
     await owner.post(f"{url}/entries", json={"items": items})
 
     async def pages(**query: Any) -> list[list[str]]:
-        found, cursor = [], ""
+        pages_read, cursor = [], ""
         while cursor is not None:
             page = await owner.get(f"{url}/entries", params={**query, "cursor": cursor})
             assert page.status_code == 200, page.text
-            found.append(texts(page))
+            pages_read.append(texts(page))
             cursor = page.json()["next"]
-        return found
+        return pages_read
 
     assert await pages(order="desc", limit=3) == [["7", "6", "5"], ["4", "3", "2"], ["1"]]
     assert await pages(limit=3) == [["1", "2", "3"], ["4", "5", "6"], ["7"]]
@@ -246,17 +246,17 @@ async def test_16_pops_remove_16_different_entries(owner: httpx.AsyncClient) -> 
 
 
 async def test_entries_get_the_run_of_their_session(owner: httpx.AsyncClient) -> None:
-    one, two = [
+    first, second = [
         (await owner.post("/v1/runs", json={"agentId": "kate"})).json()["runId"] for _ in range(2)
     ]
-    url = await start(owner, runId=one)
+    url = await start(owner, runId=first)
     hello = {"role": "user", "content": "hello"}
-    assert (await owner.post(f"{url}/entries", json=hello)).json()["runId"] == one
-    explicit = await owner.post(f"{url}/entries", json={**hello, "runId": two})
-    assert explicit.json()["runId"] == two
-    moved = await owner.post(ROOT, json={"id": "chat", "runId": two})
-    assert (moved.status_code, moved.json()["runId"]) == (200, two)
-    assert (await owner.post(f"{url}/entries", json=hello)).json()["runId"] == two
+    assert (await owner.post(f"{url}/entries", json=hello)).json()["runId"] == first
+    explicit = await owner.post(f"{url}/entries", json={**hello, "runId": second})
+    assert explicit.json()["runId"] == second
+    moved = await owner.post(ROOT, json={"id": "chat", "runId": second})
+    assert (moved.status_code, moved.json()["runId"]) == (200, second)
+    assert (await owner.post(f"{url}/entries", json=hello)).json()["runId"] == second
     other = (await owner.post("/v1/runs", json={"agentId": "marco"})).json()["runId"]
     for run in (other, "run_missing"):
         assert (await owner.post(ROOT, json={"id": "new", "runId": run})).status_code == 404

@@ -63,14 +63,14 @@ async def answer(owner: httpx.AsyncClient, session: str = "chat/1") -> dict[str,
 
 
 async def provenance(owner: httpx.AsyncClient, run: str) -> dict[str, Any]:
-    found = await owner.get(f"/v1/runs/{run}/provenance")
-    assert found.status_code == 200, found.text
-    result: dict[str, Any] = found.json()
+    chain = await owner.get(f"/v1/runs/{run}/provenance")
+    assert chain.status_code == 200, chain.text
+    result: dict[str, Any] = chain.json()
     return result
 
 
-def file_of(found: dict[str, Any], path: str) -> dict[str, Any]:
-    [row] = [row for row in found["files"] if row["path"] == path]
+def file_of(chain: dict[str, Any], path: str) -> dict[str, Any]:
+    [row] = [row for row in chain["files"] if row["path"] == path]
     return dict(row)
 
 
@@ -83,10 +83,10 @@ async def test_an_answer_leads_to_its_run_prompt_versions_authors_and_review(
     await put(owner, "/v1/templates/desk", GUARDRAILS, "Newer.\n")
     await put(owner, "/v1/templates/desk", "SOUL.md", "Newer.\n")
 
-    found = await owner.get("/v1/agents/kate/sessions/chat%2F1/entries/2/provenance")
+    chain = await owner.get("/v1/agents/kate/sessions/chat%2F1/entries/2/provenance")
 
-    assert found.status_code == 200, found.text
-    body = found.json()
+    assert chain.status_code == 200, chain.text
+    body = chain.json()
     assert (body["entry"]["role"], body["entry"]["preview"]) == ("assistant", "No.")
     assert body["entries"] == [body["entry"]]
     assert body["run"]["runId"] == run["runId"]
@@ -121,18 +121,18 @@ async def test_a_run_leads_to_its_answers_and_to_what_it_was_made_of(
     await owner.post("/v1/agents/kate/sessions/other/entries", json=hello)
     await owner.post("/v1/agents/kate/sessions/other/entries", json={**hello, "runId": None})
 
-    found = await provenance(owner, run["runId"])
+    chain = await provenance(owner, run["runId"])
 
-    entries = [(entry["sessionId"], entry["number"]) for entry in found["entries"]]
+    entries = [(entry["sessionId"], entry["number"]) for entry in chain["entries"]]
     assert entries == [("chat/1", 1), ("chat/1", 2), ("other", 1)]
-    assert (found["entries"][2]["truncated"], found["moreEntries"]) == (True, False)
+    assert (chain["entries"][2]["truncated"], chain["moreEntries"]) == (True, False)
     frozen = (await owner.get(f"/v1/runs/{run['runId']}")).json()["workspace"]
-    assert [row["path"] for row in found["files"]] == [row["path"] for row in frozen]
-    assert [row["version"] for row in found["files"]] == [row["version"] for row in frozen]
+    assert [row["path"] for row in chain["files"]] == [row["path"] for row in frozen]
+    assert [row["version"] for row in chain["files"]] == [row["version"] for row in frozen]
     prompt = (await owner.get(f"/v1/runs/{run['runId']}/prompt")).json()
-    assert found["prompt"]["etag"] == prompt["etag"]
-    assert found["prompt"]["blocks"] == prompt["blocks"]
-    recorded = file_of(found, GUARDRAILS)
+    assert chain["prompt"]["etag"] == prompt["etag"]
+    assert chain["prompt"]["blocks"] == prompt["blocks"]
+    recorded = file_of(chain, GUARDRAILS)
     assert recorded["review"]["kind"] == "recorded"
     assert recorded["origin"]["layer"] == "template"
 
@@ -147,8 +147,8 @@ async def test_an_override_and_a_roll_back_are_told_apart(owner: httpx.AsyncClie
     if rolled.status_code == 404:
         rolled = await owner.post(f"/v1/agents/kate/pins/{GUARDRAILS}/rollback", json={})
     assert rolled.status_code == 200, rolled.text
-    found = file_of(await provenance(owner, (await answer(owner))["runId"]), GUARDRAILS)
-    assert found["review"]["kind"] == "rolled-back"
+    chain = file_of(await provenance(owner, (await answer(owner))["runId"]), GUARDRAILS)
+    assert chain["review"]["kind"] == "rolled-back"
 
 
 async def test_a_version_names_the_run_that_wrote_it(owner: httpx.AsyncClient) -> None:
@@ -159,8 +159,8 @@ async def test_a_version_names_the_run_that_wrote_it(owner: httpx.AsyncClient) -
         headers={"Carrel-Run": writer},
     )
     assert done.status_code == 200, done.text
-    found = await provenance(owner, (await answer(owner))["runId"])
-    assert file_of(found, "notes/x.md")["written"]["runId"] == writer
+    chain = await provenance(owner, (await answer(owner))["runId"])
+    assert file_of(chain, "notes/x.md")["written"]["runId"] == writer
 
 
 async def test_a_removed_entry_and_a_released_snapshot_are_gone(owner: httpx.AsyncClient) -> None:
@@ -170,8 +170,8 @@ async def test_a_removed_entry_and_a_released_snapshot_are_gone(owner: httpx.Asy
     assert (await owner.get(f"{entry}/2/provenance")).status_code == 404
     assert len((await provenance(owner, run))["entries"]) == 1
     await owner.patch(f"/v1/runs/{run}", json={"kept": False})
-    found = (await owner.get(f"{entry}/1/provenance")).json()
-    assert (found["run"]["kept"], found["prompt"], found["files"]) == (False, None, [])
+    chain = (await owner.get(f"{entry}/1/provenance")).json()
+    assert (chain["run"]["kept"], chain["prompt"], chain["files"]) == (False, None, [])
     await owner.delete("/v1/agents/kate/sessions/chat%2F1")
     assert (await provenance(owner, run))["entries"] == []
 
@@ -189,8 +189,8 @@ async def test_an_entry_without_a_run_has_no_more_than_itself(owner: httpx.Async
     await owner.post("/v1/agents/kate/sessions", json={"id": "s"})
     body = {"role": "user", "content": "hello"}
     await owner.post("/v1/agents/kate/sessions/s/entries", json=body)
-    found = (await owner.get("/v1/agents/kate/sessions/s/entries/1/provenance")).json()
-    assert (found["run"], found["prompt"], found["files"]) == (None, None, [])
+    chain = (await owner.get("/v1/agents/kate/sessions/s/entries/1/provenance")).json()
+    assert (chain["run"], chain["prompt"], chain["files"]) == (None, None, [])
     for number, status in (("2", 404), ("0", 400), ("x", 400), ("-1", 400), ("9" * 20, 400)):
         url = f"/v1/agents/kate/sessions/s/entries/{number}/provenance"
         assert (await owner.get(url)).status_code == status
@@ -202,9 +202,9 @@ async def test_names_of_people_are_for_callers_who_may_read_people(
 ) -> None:
     run = (await answer(owner))["runId"]
     machine = await server.key(owner)
-    found = await provenance(machine, run)
-    assert found["run"]["startedBy"]["name"] is None
-    assert file_of(found, "SOUL.md")["written"]["author"]["id"].startswith("per_")
+    chain = await provenance(machine, run)
+    assert chain["run"]["startedBy"]["name"] is None
+    assert file_of(chain, "SOUL.md")["written"]["author"]["id"].startswith("per_")
 
 
 async def test_other_members_get_nothing_of_a_private_agent(

@@ -77,8 +77,8 @@ async def test_known_parts_are_omitted_and_the_run_starts_all_the_same(
     assert run["status"] == "running"
 
     await owner.put("/v1/agents/kate/files/notes.txt", json={"content": "not in the prompt\n"})
-    known = ", ".join(first["etags"].values())
-    changed = await start(owner, {"If-None-Match": known})
+    etags = ", ".join(first["etags"].values())
+    changed = await start(owner, {"If-None-Match": etags})
     assert changed["notModified"] is False
     assert "files" in changed
     assert not {"prompt", "tools"} & set(changed)

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from carrel.actions.runs import provenance
-from carrel.actions.runs.provenance import FileProvenance, Provenance
+from carrel.actions import provenance
+from carrel.actions.provenance import FileProvenance, Provenance
 from carrel.core.access import Permission
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import Scope
@@ -138,8 +138,8 @@ async def get_run_provenance(request: Request) -> Response:
     The session entries it wrote, the blocks of its prompt, and each file's version with its author
     and, if it is pinned, its review. Also requires `workspace:read`.
     """
-    found = await provenance.load_run_provenance(request.ports, request.actor, request.params["id"])
-    return Response.json(RunProvenanceModel(**_fields(found)))
+    chain = await provenance.load_run_provenance(request.ports, request.actor, request.params["id"])
+    return Response.json(RunProvenanceModel(**_fields(chain)))
 
 
 @endpoint(
@@ -161,19 +161,19 @@ async def get_entry_provenance(request: Request) -> Response:
     number = parse_position(params["number"]) or 0
     if number < 1:
         raise ValidationError("the number of an entry must be positive")
-    session, entry, found = await provenance.load_entry_provenance(
+    session, entry, chain = await provenance.load_entry_provenance(
         request.ports, request.actor, params["id"], params["sid"], number
     )
     model = _entry_to_model(TranscriptHit(session.id, entry))
-    return Response.json(EntryProvenanceModel(entry=model, **_fields(found)))
+    return Response.json(EntryProvenanceModel(entry=model, **_fields(chain)))
 
 
-def _fields(found: Provenance) -> dict[str, Any]:
-    prompt = found.prompt
+def _fields(chain: Provenance) -> dict[str, Any]:
+    prompt = chain.prompt
     return {
-        "run": found.run and _run_to_model(found, found.run),
-        "entries": [_entry_to_model(hit) for hit in found.entries],
-        "more_entries": found.has_more_entries,
+        "run": chain.run and _run_to_model(chain, chain.run),
+        "entries": [_entry_to_model(hit) for hit in chain.entries],
+        "more_entries": chain.has_more_entries,
         "prompt": prompt
         and ProvenancePromptModel(
             etag=prompt.etag,
@@ -181,11 +181,11 @@ def _fields(found: Provenance) -> dict[str, Any]:
             tokens=prompt.tokens,
             blocks=[block_to_model(block) for block in prompt.blocks],
         ),
-        "files": [_file_to_model(found, item) for item in found.files],
+        "files": [_file_to_model(chain, item) for item in chain.files],
     }
 
 
-def _run_to_model(found: Provenance, run: Run) -> ProvenanceRunModel:
+def _run_to_model(chain: Provenance, run: Run) -> ProvenanceRunModel:
     return ProvenanceRunModel(
         run_id=run.id,
         workflow_id=run.workflow_id,
@@ -195,13 +195,13 @@ def _run_to_model(found: Provenance, run: Run) -> ProvenanceRunModel:
         scope=run.mode,
         started_at=rfc3339(run.started_at),
         ended_at=rfc3339(run.ended_at) if run.ended_at else None,
-        started_by=_author(found, run.author),
+        started_by=_author(chain, run.author),
         kept=run.snapshot_kept,
     )
 
 
-def _author(found: Provenance, id: str) -> AuthorModel:
-    return AuthorModel(id=id, name=found.names.get(id))
+def _author(chain: Provenance, id: str) -> AuthorModel:
+    return AuthorModel(id=id, name=chain.names.get(id))
 
 
 def _entry_to_model(hit: TranscriptHit) -> ProvenanceEntryModel:
@@ -216,7 +216,7 @@ def _entry_to_model(hit: TranscriptHit) -> ProvenanceEntryModel:
     )
 
 
-def _file_to_model(found: Provenance, item: FileProvenance) -> FileProvenanceModel:
+def _file_to_model(chain: Provenance, item: FileProvenance) -> FileProvenanceModel:
     file, version, review = item.file, item.version, item.review
     return FileProvenanceModel(
         path=file.path.text,
@@ -225,11 +225,11 @@ def _file_to_model(found: Provenance, item: FileProvenance) -> FileProvenanceMod
         source=file.source_label or file.source.kind,
         file_class=file.file_class,
         in_prompt=item.in_prompt,
-        written=None if version is None else _version_to_model(found, file.source, version),
-        origin=item.origin and _version_to_model(found, *item.origin),
+        written=None if version is None else _version_to_model(chain, file.source, version),
+        origin=item.origin and _version_to_model(chain, *item.origin),
         review=FileReviewModel(
             kind=review.kind,
-            by=_author(found, version.author),
+            by=_author(chain, version.author),
             at=rfc3339(version.head.at),
             reason=version.reason,
             key=ReviewKeyModel(id=review.key.id, name=review.key.name) if review.key else None,
@@ -239,12 +239,12 @@ def _file_to_model(found: Provenance, item: FileProvenance) -> FileProvenanceMod
     )
 
 
-def _version_to_model(found: Provenance, scope: Scope, version: Version) -> FileVersionModel:
+def _version_to_model(chain: Provenance, scope: Scope, version: Version) -> FileVersionModel:
     return FileVersionModel(
         layer=scope.kind,
         layer_id=scope.name,
         version=version.head.version,
-        author=_author(found, version.author),
+        author=_author(chain, version.author),
         reason=version.reason,
         written_at=rfc3339(version.head.at),
         run_id=version.run,

@@ -152,8 +152,8 @@ async def _load_versions(
         if key := _origin_key(file, layers):
             keys.append(key)
     unique_keys = list(dict.fromkeys(keys))
-    found = await ports.trees.versions(unique_keys) if unique_keys else ()
-    return {key: row for key, row in zip(unique_keys, found, strict=True) if row}
+    rows = await ports.trees.versions(unique_keys) if unique_keys else ()
+    return {key: row for key, row in zip(unique_keys, rows, strict=True) if row}
 
 
 async def _load_reviews(
