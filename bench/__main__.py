@@ -14,7 +14,18 @@ from pathlib import Path as File
 from rich.console import Console
 from rich.progress import Progress
 
-from bench import cases, dreams, fleet, in_process, large_files, overlay, prompt, recall, tools
+from bench import (
+    cases,
+    dreams,
+    fleet,
+    in_process,
+    large_files,
+    overlay,
+    prompt,
+    recall,
+    run_start,
+    tools,
+)
 from bench.postgres import database
 from bench.report import Results
 from bench.server import run_server
@@ -179,7 +190,10 @@ def prompts(results: Results, folder: File, progress: Progress) -> None:
         for _ in range(ROUNDS):
             prompt.measure_round(results, server, folder, slugs)
             progress.advance(task)
+    for _ in range(ROUNDS):
+        asyncio.run(run_start.measure(folder, slugs[0], results))
     prompt.add_rows(results)
+    run_start.add_rows(results)
 
 
 def accepts(results: Results, folder: File, progress: Progress) -> None:
