@@ -140,13 +140,13 @@ async def load_agent_prompt(
     return await assemble_prompt(ports, await load_prompt_request(ports, actor, name, mode))
 
 
-def run_content_etag(run: Run, *kinds: str) -> str:
+def run_content_etag(run: Run) -> str:
     """ETag of what a run reads: its layers, variables and audience. Equal for equal content."""
     layers = {layer.scope: layer.revision for layer in run.snapshot}
     variables = msgspec.json.encode(dict(run.variables), order="sorted").decode()
     start_day = local_date(run.started_at, None).isoformat()
     return revisions_etag(
-        tuple(layers), tuple(layers.values()), "run", *kinds, run.mode, start_day, variables
+        tuple(layers), tuple(layers.values()), "run", run.mode, start_day, variables
     )
 
 

@@ -137,21 +137,26 @@ async def get_run_prompt(request: Request) -> Response:
     A run in scope `shared` always returns the shared prompt.
     """
     run = await runs.get(request.ports, request.actor, request.params["id"])
-    return _conditional_response(request, await load_run_prompt_body(request, run))
+    # Erasure replaces content of a snapshot, and raises the current revision.
+    revisions = await request.ports.trees.revisions([layer.scope for layer in run.snapshot])
+    key = (prompts.run_content_etag(run), revisions)
+    return _conditional_response(request, await load_run_prompt_body(request, run, key))
 
 
-async def load_run_prompt_body(request: AnyRequest, run: Run) -> bytes:
-    """Encoded PromptModel of a run, cached for all runs of the same content."""
+async def load_run_prompt_body(
+    request: AnyRequest, run: Run, content_key: tuple[str, tuple[int, ...]]
+) -> bytes:
+    """Encoded PromptModel of a run, cached for all runs of the same content.
+
+    The key has the current revisions of the layers too.
+    """
     snapshots.require_snapshot(run)
     ports = request.ports
-    etag = prompts.run_content_etag(run, "prompt", ports.tokenizer.name)
 
     async def assemble() -> object:
         return _prompt_to_model(await prompts.load_run_prompt(ports, run))
 
-    # Erasure replaces content of a snapshot, and raises the current revision.
-    revisions = await ports.trees.revisions([layer.scope for layer in run.snapshot])
-    key = (ports.store, run.tenant, "run prompt", etag, revisions)
+    key = (ports.store, run.tenant, "run prompt", *content_key, ports.tokenizer.name)
     return await request.caches.responses.get_or_create(key, assemble)
 
 

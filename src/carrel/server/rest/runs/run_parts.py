@@ -36,25 +36,37 @@ class RunPart(StrEnum):
 @dataclass(frozen=True, slots=True)
 class EncodedPart:
     etag: str
-    body: bytes
+    body: bytes | memoryview
     """JSON."""
 
 
 async def load_parts(
-    request: AnyRequest, run: Run, names: Sequence[RunPart], dialect: SchemaFormat
+    request: AnyRequest,
+    run: Run,
+    names: Sequence[RunPart],
+    dialect: SchemaFormat,
+    *,
+    is_current: bool = False,
 ) -> Mapping[str, EncodedPart]:
     """Load parts of a run.
 
-    Raises ValidationError for tools without an agent, and Conflict if the prompt cannot be
-    assembled.
+    `is_current` tells that the snapshot was just taken. Raises ValidationError for tools without an
+    agent, and Conflict if the prompt cannot be assembled.
     """
     parts: dict[str, EncodedPart] = {}
+    # Erasure replaces content of a snapshot, and raises the current revision.
+    revisions = (
+        tuple(layer.revision for layer in run.snapshot)
+        if is_current
+        else await request.ports.trees.revisions([layer.scope for layer in run.snapshot])
+    )
+    content_key = (prompts.run_content_etag(run), revisions)
     for name in dict.fromkeys(names):
         match name:
             case RunPart.FILES:
-                parts[name] = await _load_files(request, run)
+                parts[name] = await _load_files(request, run, content_key)
             case RunPart.PROMPT:
-                body = await load_run_prompt_body(request, run)
+                body = await load_run_prompt_body(request, run, content_key)
                 parts[name] = EncodedPart(prompt_body_etag(body), body)
             case RunPart.TOOLS:
                 parts[name] = await _load_tools(request, run, dialect)
@@ -67,8 +79,9 @@ def composed_etag(parts: Mapping[str, EncodedPart]) -> str:
     return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
 
 
-async def _load_files(request: AnyRequest, run: Run) -> EncodedPart:
-    etag = prompts.run_content_etag(run, "files")
+async def _load_files(
+    request: AnyRequest, run: Run, content_key: tuple[str, tuple[int, ...]]
+) -> EncodedPart:
     ports = request.ports
 
     async def build() -> OverlayFileListModel | SharedBody:
@@ -82,11 +95,9 @@ async def _load_files(request: AnyRequest, run: Run) -> EncodedPart:
             files=[file_with_content(file, contents, False) for file in workspace.files.values()]
         )
 
-    # Erasure replaces content of a snapshot, and raises the current revision.
-    revisions = await ports.trees.revisions([layer.scope for layer in run.snapshot])
-    key = (ports.store, run.tenant, "run files", etag, revisions)
+    key = (ports.store, run.tenant, "run files", *content_key)
     body = await request.caches.responses.get_or_create(key, build)
-    return EncodedPart(etag, body[len(_LISTING_PREFIX) : -1])
+    return EncodedPart(content_key[0], memoryview(body)[len(_LISTING_PREFIX) : -1])
 
 
 async def _load_tools(request: AnyRequest, run: Run, dialect: SchemaFormat) -> EncodedPart:

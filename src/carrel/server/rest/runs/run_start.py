@@ -97,7 +97,7 @@ async def _complete_replay(request: AnyRequest, response: Response) -> Response:
         return response
     facts = msgspec.json.decode(response.body)
     run = await runs.get(request.ports, request.actor, facts["runId"])
-    completed = await _with_parts(request, run, facts)
+    completed = await _with_parts(request, run, facts, is_current=False)
     completed.headers += [pair for pair in response.headers if pair not in completed.headers]
     return completed
 
@@ -140,7 +140,8 @@ async def start(request: AnyRequest) -> Response:
     if not body.include:
         return Response.json(facts, 201, {"Location": url})
     try:
-        return await _with_parts(request, run, facts)
+        is_current = body.replay_of is None and not body.share_snapshot
+        return await _with_parts(request, run, facts, is_current=is_current)
     except BaseException:
         await runs.abandon_start(request.ports, run)
         raise
@@ -162,24 +163,23 @@ def _run_request(body: CreateRunBody) -> RunRequest:
     )
 
 
-async def _with_parts(request: AnyRequest, run: Run, facts: dict[str, Any]) -> Response:
+async def _with_parts(
+    request: AnyRequest, run: Run, facts: dict[str, Any], *, is_current: bool
+) -> Response:
     """Response for a run with its included parts; without them it is stored for replays."""
     body = _parse_body(request)
-    parts = await load_parts(request, run, body.include, body.dialect)
+    parts = await load_parts(request, run, body.include, body.dialect, is_current=is_current)
     etag = composed_etag(parts)
     is_known = etag_matches(request, etag)
     sent = {
-        name: msgspec.Raw(part.body)
+        name: part.body
         for name, part in parts.items()
         if not (is_known or etag_matches(request, part.etag))
     }
-    included: dict[str, Any] = {
-        "etag": etag,
-        "etags": {name: part.etag for name, part in parts.items()},
-        "notModified": not sent,
-        **sent,
-    }
+    etags = {name: part.etag for name, part in parts.items()}
+    head = encode({**facts, "etag": etag, "etags": etags, "notModified": not sent})
+    chunks = (chunk for name in sent for chunk in (b',"%b":' % name.encode(), sent[name]))
     headers = encode_headers({"Location": facts["statusUrl"], "ETag": etag})
-    response = Response(201, encode({**facts, **included}), [JSON_TYPE, *headers])
+    response = Response(201, b"".join((head[:-1], *chunks, b"}")), [JSON_TYPE, *headers])
     response.stored_body = encode(facts)
     return response
