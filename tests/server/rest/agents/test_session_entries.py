@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path as File
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from tests.support.rest_client import RestServer, open_rest_server
 
 from carrel.core.sessions import MAX_CONTENT_BYTES
@@ -262,3 +265,34 @@ async def test_entries_get_the_run_of_their_session(owner: httpx.AsyncClient) ->
         assert (await owner.post(ROOT, json={"id": "new", "runId": run})).status_code == 404
         refused = await owner.post(f"{url}/entries", json={**hello, "runId": run})
         assert refused.status_code == 404
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(st.text(max_size=8), values),
+    max_leaves=10,
+)
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(id=st.text(min_size=1, max_size=260), item=JSON_VALUES)
+async def test_every_id_and_item_is_stored_as_it_is_or_refused(
+    owner: httpx.AsyncClient, id: str, item: Any
+) -> None:
+    created = await owner.post(ROOT, json={"id": id})
+    assert created.status_code in {200, 201, 400}, created.text
+    if created.status_code == 400:
+        assert len(id) > 255 or any(ord(c) < 32 or 127 <= ord(c) < 160 for c in id)
+        return
+    url = created.headers["location"]
+    body = {"role": "tool", "content": "x", "item": item}
+    stored = await owner.post(f"{url}/entries", json=body)
+    assert stored.status_code == 201, stored.text
+    latest = await owner.get(f"{url}/entries", params={"order": "desc", "limit": 1})
+    assert latest.json()["items"] == [stored.json()]
+    assert stored.json().get("item") == item
+    lines = (await owner.get(f"{url}.jsonl")).text.removesuffix("\n").split("\n")
+    assert json.loads(lines[-1]).get("item") == item
+    assert (await owner.post(f"{url}/pop")).json()["entry"] == stored.json()
