@@ -167,6 +167,9 @@ async def test_a_run_joins_its_session(owner: httpx.AsyncClient) -> None:
     assert (session["runId"], session["scope"]) == (started["runId"], "main")
     run = (await owner.get(started["statusUrl"])).json()
     assert run["sessionId"] == "chat/1"
+    query = f'{{ run(id: "{started["runId"]}") {{ sessionId }} }}'
+    graph = (await owner.post("/graphql", json={"query": query})).json()
+    assert graph["data"]["run"]["sessionId"] == "chat/1"
     hello = {"role": "user", "content": "hello"}
     appended = await owner.post(f"{url}/entries", json=hello)
     assert appended.json()["runId"] == started["runId"]
