@@ -24,6 +24,7 @@ from carrel_client.requests import (
     encode_segment,
     get_json,
     items_of,
+    send_idempotent,
     send_json,
     send_with_retry,
 )
@@ -204,7 +205,7 @@ class Session(Resource[Driver]):
     @operation
     def delete(self) -> Steps[None]:
         """Erase the session with its entries; for admins."""
-        yield from send_with_retry(HttpRequest("DELETE", self._path()))
+        yield from send_idempotent(HttpRequest("DELETE", self._path()))
 
     @operation
     def refresh(self) -> Steps[Session[Driver]]:

@@ -40,6 +40,11 @@ def new_session_id(seed: str) -> str:
     return _format_uuid(f"{hex_digits[:12]}4{hex_digits[13:16]}{variant}{hex_digits[17:32]}")
 
 
+def number_from_session_id(id: str) -> int:
+    """Number of a UUID, to mark a key with what was created; 0 for any other id."""
+    return int(id.replace("-", ""), 16) if _UUID.fullmatch(id) else 0
+
+
 def _format_uuid(digits: str) -> str:
     return "-".join(digits[start:end] for start, end in pairwise((0, 8, 12, 16, 20, 32)))
 

@@ -16,15 +16,19 @@ from carrel.core.sessions import (
     TranscriptEntry,
     TranscriptHit,
 )
+from carrel.core.store.idempotency import IdempotencyKey
 
 
 class Sessions(Protocol):
     """Append-only transcripts with full-text search."""
 
-    async def start(self, sessions: Sequence[Session]) -> tuple[Session, ...]:
+    async def start(
+        self, sessions: Sequence[Session], idempotency_key: IdempotencyKey | None = None
+    ) -> tuple[Session, ...]:
         """Start each session; return the existing one if its agent has one of this id.
 
-        Concurrent starts create one session.
+        The key is marked with the number of new sessions and the numbers of the ids, 0 for an id
+        that is no UUID. Concurrent starts create one session.
         """
 
     async def append(self, additions: Sequence[SessionAppend]) -> tuple[Session | None, ...]:

@@ -19,6 +19,7 @@ from carrel.actions.retry import MAX_ATTEMPTS, retry_on_conflict
 from carrel.actions.runs.run_request import RunRequest, validate_request
 from carrel.actions.runs.snapshots import SNAPSHOT_DELETED, current_stack, require_snapshot
 from carrel.actions.sessions import sessions
+from carrel.actions.sessions.sessions import SessionRequest
 from carrel.actions.timezones import local_date
 from carrel.core.access import Actor, Permission
 from carrel.core.errors import Busy, Conflict, NotFound, ValidationError
@@ -29,6 +30,7 @@ from carrel.core.prompt.workspace_notes import WorkspaceNotes
 from carrel.core.runs import NOOP_WORKFLOW, Audience, Run, RunStatus, SnapshotLayer, next_status
 from carrel.core.session_ids import parse_session_id
 from carrel.core.sessions import Session
+from carrel.core.store.idempotency import IdempotencyKey, id_from_number
 from carrel.ports import Ports
 
 
@@ -48,29 +50,46 @@ class _RunPlan:
     session: Session | None = None
 
 
-async def start(ports: Ports, actor: Actor, request: RunRequest) -> Run:
+async def start(
+    ports: Ports, actor: Actor, request: RunRequest, idempotency_key: IdempotencyKey | None = None
+) -> Run:
     """Freeze a workspace and start a run; the cost does not depend on its files.
 
     Raises ValidationError, NotFound, Busy, or Conflict if a requested snapshot was deleted.
     """
     validate_request(request)
     request = (await load_rules(ports, actor.tenant)).redact_fields(request)
-    started = await _start_consistent(ports, actor, request)
-    is_noop = started.workflow == NOOP_WORKFLOW
-    return await _apply_update(ports, started, RunStatus.COMPLETED) if is_noop else started
+    return await _complete_noop(
+        ports, await _start_consistent(ports, actor, request, idempotency_key)
+    )
+
+
+async def get_started(ports: Ports, actor: Actor, number: int) -> Run:
+    """Get the run whose start marked an idempotency key. Raises NotFound."""
+    return await _complete_noop(ports, await get(ports, actor, id_from_number("run", number)))
+
+
+async def _complete_noop(ports: Ports, started: Run) -> Run:
+    """Complete a run whose workflow does nothing."""
+    is_running_noop = started.workflow == NOOP_WORKFLOW and not started.has_ended
+    return await _apply_update(ports, started, RunStatus.COMPLETED) if is_running_noop else started
 
 
 @retry_on_conflict()
-async def _start_consistent(ports: Ports, actor: Actor, request: RunRequest) -> Run:
+async def _start_consistent(
+    ports: Ports, actor: Actor, request: RunRequest, idempotency_key: IdempotencyKey | None
+) -> Run:
     plan = await _plan(ports, actor, request)
     if request.session is not None:
         plan = await _join_session(ports, actor, request, plan)
-    started = await _record_run(ports, actor, request, plan)
+    started = await _record_run(ports, actor, request, plan, idempotency_key)
     if await _is_consistent(ports, plan):
         if plan.session is not None:
             await ports.sessions.set_run([replace(plan.session, run=started.id)])
         return started
     await _apply_update(ports, started, RunStatus.CANCELLED, keep_snapshot=False)
+    if idempotency_key is not None:
+        await ports.idempotency.unmark(idempotency_key)
     raise Busy.with_conflicts()
 
 
@@ -85,9 +104,8 @@ async def _join_session(
     actor.require(Permission.WORKSPACE_WRITE)
     if plan.scope.kind is not ScopeKind.AGENT:
         raise ValidationError("a run with a sessionId needs an agent")
-    session, _ = await sessions.start_or_get(
-        ports, actor, plan.scope.name, id=request.session, plugin="", scope=plan.mode
-    )
+    wanted_session = SessionRequest(request.session, scope=plan.mode)
+    session, _ = await sessions.start_or_get(ports, actor, plan.scope.name, wanted_session)
     if session.ended_at is not None:
         raise Conflict("the session is closed")
     if session.mode is plan.mode:
@@ -97,7 +115,13 @@ async def _join_session(
     return dataclasses.replace(plan, session=session, mode=session.mode)
 
 
-async def _record_run(ports: Ports, actor: Actor, request: RunRequest, plan: _RunPlan) -> Run:
+async def _record_run(
+    ports: Ports,
+    actor: Actor,
+    request: RunRequest,
+    plan: _RunPlan,
+    idempotency_key: IdempotencyKey | None,
+) -> Run:
     run = Run(
         id=ports.clock.new_id("run"),
         tenant=actor.tenant,
@@ -112,7 +136,7 @@ async def _record_run(ports: Ports, actor: Actor, request: RunRequest, plan: _Ru
         session=None if plan.session is None else plan.session.id,
         variables=plan.variables,
     )
-    [started] = await ports.runs.start([(run, plan.layers)])
+    [started] = await ports.runs.start([(run, plan.layers)], idempotency_key)
     if plan.snapshot_owner is not None:
         await _verify_takeover(ports, plan.snapshot_owner, started)
     return started
@@ -307,10 +331,15 @@ async def list_runs(  # noqa: PLR0913 - filters of a listing
     return await list_open(ports, actor, load_page, _agent_of, cursor=before, limit=limit)
 
 
-async def abandon_start(ports: Ports, run: Run) -> None:
-    """Cancel a run whose start failed afterwards; without a store it stays."""
+async def abandon_start(ports: Ports, run: Run, key: IdempotencyKey | None) -> None:
+    """Cancel a run whose start failed afterwards, so that a repeated request starts another.
+
+    Without a store it stays.
+    """
     with suppress(Exception):
         await _apply_update(ports, run, RunStatus.CANCELLED)
+        if key is not None:
+            await ports.idempotency.unmark(key)
 
 
 async def update(

@@ -48,6 +48,18 @@ _CURSOR_PATTERN: Final = re.compile(r"([0-9]{1,18})\.([A-Za-z0-9_-]{1,1400})")
 
 
 @dataclass(frozen=True, slots=True)
+class SessionRequest:
+    """Request for a session."""
+
+    id: str | None = None
+    """None for a new id."""
+    plugin: str = ""
+    scope: str | None = None
+    run: str | None = None
+    """Run that the session belongs to from now on."""
+
+
+@dataclass(frozen=True, slots=True)
 class EntryMatch:
     """An entry found by a search, and its passage that matches best."""
 
@@ -71,19 +83,16 @@ async def start(
     scope: str | None = None,
 ) -> Session:
     """Start a session, or return the existing one, like `start_or_get`."""
-    session, _ = await start_or_get(ports, actor, agent, id=id, plugin=plugin, scope=scope)
+    session, _ = await start_or_get(ports, actor, agent, SessionRequest(id, plugin, scope))
     return session
 
 
-async def start_or_get(  # noqa: PLR0913 - fields of a session
+async def start_or_get(
     ports: Ports,
     actor: Actor,
     agent: str,
-    *,
-    id: str | None,
-    plugin: str,
-    scope: str | None,
-    run: str | None = None,
+    request: SessionRequest,
+    idempotency_key: IdempotencyKey | None = None,
 ) -> tuple[Session, bool]:
     """Start a session or return the existing one; also whether it is new.
 
@@ -96,24 +105,46 @@ async def start_or_get(  # noqa: PLR0913 - fields of a session
     now = ports.clock.now()
     new = Session(
         tenant=actor.tenant,
-        id=_choose_id(ports, rules.redactor, id),
+        id=_choose_id(ports, rules.redactor, request.id),
         agent=owner,
-        mode=parse_audience(scope),
-        plugin=clean_name(rules, plugin, "sourcePlugin"),
+        mode=parse_audience(request.scope),
+        plugin=clean_name(rules, request.plugin, "sourcePlugin"),
         started_at=now,
         last_entry_at=now,
-        run=run,
+        run=request.run,
     )
-    await require_runs(ports, new, [run])
-    [session] = await ports.sessions.start([new])
+    await require_runs(ports, new, [request.run])
+    [session] = await ports.sessions.start([new], idempotency_key)
+    session = await _adapt(ports, session, new)
+    return session, session == new
+
+
+async def get_started(
+    ports: Ports, actor: Actor, agent: str, number: int, request: SessionRequest
+) -> Session:
+    """Get the session whose start marked an idempotency key.
+
+    Raises NotFound if it was deleted, and Conflict like `start_or_get`.
+    """
+    owner = await _resolve_agent_id(ports, actor, agent)
+    id = parse_session_id(f"{number:032x}" if request.id is None else request.id)
+    [session] = await ports.sessions.get(actor.tenant, owner, [id])
+    if session is None:
+        raise NotFound("no such session")
+    mode = parse_audience(request.scope)
+    return await _adapt(ports, session, replace(session, mode=mode, run=request.run))
+
+
+async def _adapt(ports: Ports, session: Session, new: Session) -> Session:
+    """Give a session the requested run. Raises Conflict if it is private and shared is asked."""
     if new.mode is Audience.SHARED and session.mode is not Audience.SHARED:
         raise Conflict(
             "the session has scope main, and a session's scope cannot change", scope=Audience.MAIN
         )
-    if run is not None and session.run != run:
-        session = replace(session, run=run)
+    if new.run is not None and session.run != new.run:
+        session = replace(session, run=new.run)
         await ports.sessions.set_run([session])
-    return session, session == new
+    return session
 
 
 def _choose_id(ports: Ports, redactor: Redactor, id: str | None) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from carrel.adapters.postgres.database import Database, searchable_text
+from carrel.adapters.postgres.idempotency import mark_columns
 from carrel.adapters.postgres.rows import Row, transpose
 from carrel.core.identifiers import TimestampMs
 from carrel.core.runs import Audience
@@ -18,6 +19,7 @@ from carrel.core.search.bm25 import (
     split_weights,
 )
 from carrel.core.search.full_text import distinct_terms
+from carrel.core.session_ids import number_from_session_id
 from carrel.core.sessions import (
     MAX_READ_BYTES,
     EntryRemoval,
@@ -28,6 +30,7 @@ from carrel.core.sessions import (
     TranscriptEntry,
     TranscriptHit,
 )
+from carrel.core.store.idempotency import IdempotencyKey
 
 _THREAD_THRESHOLD_CHARACTERS: Final = 64 * 1024
 """From this size on entries are tokenized in a thread."""
@@ -44,7 +47,9 @@ class PostgresSessions:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def start(self, sessions: Sequence[Session]) -> tuple[Session, ...]:
+    async def start(
+        self, sessions: Sequence[Session], idempotency_key: IdempotencyKey | None = None
+    ) -> tuple[Session, ...]:
         rows = [
             (
                 session.tenant,
@@ -58,7 +63,8 @@ class PostgresSessions:
             )
             for session in sessions
         ]
-        await self._database.rows("start_sessions", *transpose(rows, 8))
+        mark = mark_columns(idempotency_key, (number_from_session_id(s.id) for s in sessions))
+        await self._database.rows("start_sessions", *transpose(rows, 8), *mark)
         keys = [(session.tenant, session.agent, session.id) for session in sessions]
         by_key = await self._read_sessions(keys)
         return tuple(by_key[key] for key in keys)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain
 from sqlite3 import Connection, Cursor
 from typing import Final
 
 from carrel.adapters.sqlite.commit_batch import CommitBatch
+from carrel.adapters.sqlite.damage import undecodable_row
 from carrel.adapters.sqlite.database import STATEMENTS
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Row
@@ -29,6 +31,7 @@ from carrel.core.search.bm25 import (
     split_weights,
 )
 from carrel.core.search.full_text import distinct_terms
+from carrel.core.session_ids import number_from_session_id
 from carrel.core.sessions import (
     EntryRemoval,
     RemovedEntries,
@@ -53,10 +56,18 @@ class SqliteSessions:
     def __init__(self, reader: Reader, writer: Writer) -> None:
         self._reader, self._writer = reader, writer
 
-    async def start(self, sessions: Sequence[Session]) -> tuple[Session, ...]:
-        return await self._writer.submit(
-            lambda db, _: tuple(_start_session(db, session) for session in sessions)
-        )
+    async def start(
+        self, sessions: Sequence[Session], idempotency_key: IdempotencyKey | None = None
+    ) -> tuple[Session, ...]:
+        def start(db: Connection, batch: CommitBatch) -> tuple[Session, ...]:
+            created = sum(_start_session(db, session) for session in sessions)
+            numbers = (number_from_session_id(session.id) for session in sessions)
+            batch.mark_key(idempotency_key, chain([created], numbers))
+            keys = [(session.tenant, session.agent, session.id) for session in sessions]
+            by_key = _read_sessions(db, keys)
+            return tuple(by_key[key] for key in keys)
+
+        return await self._writer.submit(start)
 
     async def append(self, additions: Sequence[SessionAppend]) -> tuple[Session | None, ...]:
         is_long = (
@@ -69,13 +80,13 @@ class SqliteSessions:
         )
         pairs = tuple(zip(additions, terms_by_addition, strict=True))
         return await self._writer.submit(
-            lambda db, _: tuple(_append_entries(db, addition, terms) for addition, terms in pairs),
+            lambda db, batch: tuple(_append_entries(db, batch, *pair) for pair in pairs),
             is_long=is_long,
         )
 
     async def remove(self, removals: Sequence[EntryRemoval]) -> tuple[RemovedEntries | None, ...]:
         return await self._writer.submit(
-            lambda db, _: tuple(_remove_entries(db, removal) for removal in removals),
+            lambda db, batch: tuple(_remove_entries(db, batch, item) for item in removals),
             is_long=any(removal.is_complete for removal in removals),
             frees_space=True,
         )
@@ -221,20 +232,22 @@ def index_batch(
     return (tuple(rows[-1][:4]) if rows else None), len(rows)
 
 
-def _start_session(db: Connection, session: Session) -> Session:
+def _start_session(db: Connection, session: Session) -> int:
+    """Store a session unless its id is in use; return how many are new."""
     row = (
         *(session.tenant, session.id, session.agent, session.mode, session.plugin),
         session.started_at,
         session.ended_at,
         session.run,
     )
-    db.execute(STATEMENTS["start_session"], (*row, session.started_at))
-    key = (session.tenant, session.agent, session.id)
-    return _read_sessions(db, [key])[key]
+    return db.execute(STATEMENTS["start_session"], (*row, session.started_at)).rowcount
 
 
 def _append_entries(
-    db: Connection, addition: SessionAppend, terms_by_entry: Sequence[Sequence[str]]
+    db: Connection,
+    batch: CommitBatch,
+    addition: SessionAppend,
+    terms_by_entry: Sequence[Sequence[str]],
 ) -> Session | None:
     entries = addition.entries
     last_entry_at = max([0, *[entry.at for entry in entries]])
@@ -263,17 +276,13 @@ def _append_entries(
         )
         db.execute(STATEMENTS["add_session_entry"], (*key_columns, *content_columns))
         add_terms(db, key_columns[0], owner, terms)
-    _mark_key(db, addition.idempotency_key, range(first, session.last_sequence + 1))
+    batch.mark_key(addition.idempotency_key, range(first, session.last_sequence + 1))
     return session
 
 
-def _mark_key(db: Connection, key: IdempotencyKey | None, sequences: Iterable[int]) -> None:
-    if key:
-        row = (json.dumps(list(sequences)), key.tenant, key.endpoint, key.key)
-        db.execute(STATEMENTS["commit_idempotency_key"], row)
-
-
-def _remove_entries(db: Connection, removal: EntryRemoval) -> RemovedEntries | None:
+def _remove_entries(
+    db: Connection, batch: CommitBatch, removal: EntryRemoval
+) -> RemovedEntries | None:
     key = (removal.tenant, removal.session, removal.agent)
     if db.execute(STATEMENTS["open_session_entry_count"], key).fetchone() is None:
         return None
@@ -286,7 +295,7 @@ def _remove_entries(db: Connection, removal: EntryRemoval) -> RemovedEntries | N
     )
     at = removal.at if count else 0
     row = db.execute(STATEMENTS["shrink_session"], (count, at, *key)).fetchone()
-    _mark_key(db, removal.idempotency_key, [last.sequence if last else 0])
+    batch.mark_key(removal.idempotency_key, [last.sequence if last else 0])
     return RemovedEntries(_session_from_row(row), last)
 
 
@@ -368,7 +377,11 @@ def _session_from_row(row: Row) -> Session:
 
 def _entry_from_row(row: Row) -> TranscriptEntry:
     sequence, at, role, content, *columns = row
-    return TranscriptEntry(sequence, at, SpeakerRole(role), content.decode(), *columns)
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise undecodable_row("session_entry", str(sequence)) from error
+    return TranscriptEntry(sequence, at, SpeakerRole(role), text, *columns)
 
 
 def _search_rows(db: Connection, parameters: Row) -> list[Row]:

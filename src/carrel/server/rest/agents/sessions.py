@@ -8,10 +8,11 @@ from msgspec import Meta
 
 from carrel.actions.sessions import sessions
 from carrel.actions.sessions.erasure import delete_session
+from carrel.actions.sessions.sessions import SessionRequest
 from carrel.core.access import Permission
 from carrel.core.errors import Busy, Conflict, NotFound, ValidationError
 from carrel.core.runs import Audience
-from carrel.core.sessions import MEDIA_TYPE
+from carrel.core.sessions import MEDIA_TYPE, Session
 from carrel.server.http.endpoint import Request, endpoint
 from carrel.server.http.query_fields import PageQuery
 from carrel.server.http.response import Response
@@ -101,6 +102,25 @@ async def _search_sessions(
     )
 
 
+def _session_started(session: Session, *, created: bool) -> Response:
+    headers = {"Location": session_url(session)}
+    return Response.json(session_to_model(session), 201 if created else 200, headers)
+
+
+def _session_request(body: CreateSessionBody) -> SessionRequest:
+    return SessionRequest(body.id, body.source_plugin, body.scope, body.run_id)
+
+
+async def _rebuild_start(
+    request: Request[CreateSessionBody], versions: tuple[int, ...]
+) -> Response:
+    created, number = versions
+    session = await sessions.get_started(
+        request.ports, request.actor, request.params["id"], number, _session_request(request.body)
+    )
+    return _session_started(session, created=bool(created))
+
+
 @endpoint(
     "POST",
     SESSIONS_PATH,
@@ -110,6 +130,7 @@ async def _search_sessions(
     refusals=(ValidationError, NotFound, Conflict),
     response_headers=("Location",),
     idempotent=True,
+    rebuild=_rebuild_start,
     id="sessions_start",
     tag=SESSIONS_TAG,
 )
@@ -124,13 +145,10 @@ async def start(request: Request[CreateSessionBody]) -> Response:
         request.ports,
         request.actor,
         request.params["id"],
-        id=body.id,
-        plugin=body.source_plugin,
-        scope=body.scope,
-        run=body.run_id,
+        _session_request(body),
+        request.idempotency_key,
     )
-    headers = {"Location": session_url(session)}
-    return Response.json(session_to_model(session), 201 if created else 200, headers)
+    return _session_started(session, created=created)
 
 
 @endpoint(
@@ -191,6 +209,7 @@ async def close(request: Request) -> Response:
     refusals=(NotFound, Busy),
     id="sessions_delete",
     tag=SESSIONS_TAG,
+    idempotent=True,
 )
 async def delete(request: Request) -> Response:
     """Erase a session: its entries, index, file and approvals."""

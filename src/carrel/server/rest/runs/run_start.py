@@ -90,6 +90,23 @@ def _parse_body(request: AnyRequest) -> CreateRunBody:
         raise ValidationError(f"invalid body: {error}") from None
 
 
+async def _rebuild_start(request: AnyRequest, versions: tuple[int, ...]) -> Response:
+    run = await runs.get_started(request.ports, request.actor, *versions)
+    facts = _run_facts(run)
+    return Response.json(facts, 201, {"Location": facts["statusUrl"]})
+
+
+def _run_facts(run: Run) -> dict[str, Any]:
+    url = f"/v1/runs/{run.id}"
+    facts: dict[str, Any] = {
+        "runId": run.id,
+        "status": run.status,
+        "eventsUrl": f"{url}/events",
+        "statusUrl": url,
+    }
+    return facts if run.session is None else {**facts, "sessionId": run.session}
+
+
 async def _complete_replay(request: AnyRequest, response: Response) -> Response:
     """Add the included parts, which were not stored, to a replayed response."""
     include = _parse_body(request).include
@@ -112,6 +129,7 @@ async def _complete_replay(request: AnyRequest, response: Response) -> Response:
     headers=(IF_NONE_MATCH,),
     response_headers=("Location", "ETag"),
     idempotent=True,
+    rebuild=_rebuild_start,
     complete=_complete_replay,
     allow_unknown_query=True,
     id="runs_start",
@@ -127,23 +145,17 @@ async def start(request: AnyRequest) -> Response:
     body = _parse_body(request)
     if body.include:
         request.actor.require(Permission.WORKSPACE_READ)
-    run = await runs.start(request.ports, request.actor, _run_request(body))
-    url = f"/v1/runs/{run.id}"
-    facts: dict[str, Any] = {
-        "runId": run.id,
-        "status": run.status,
-        "eventsUrl": f"{url}/events",
-        "statusUrl": url,
-    }
-    if run.session is not None:
-        facts["sessionId"] = run.session
+    run = await runs.start(
+        request.ports, request.actor, _run_request(body), request.idempotency_key
+    )
+    facts = _run_facts(run)
     if not body.include:
-        return Response.json(facts, 201, {"Location": url})
+        return Response.json(facts, 201, {"Location": facts["statusUrl"]})
     try:
         is_current = body.replay_of is None and not body.share_snapshot
         return await _with_parts(request, run, facts, is_current=is_current)
     except BaseException:
-        await runs.abandon_start(request.ports, run)
+        await runs.abandon_start(request.ports, run, request.idempotency_key)
         raise
 
 
