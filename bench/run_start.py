@@ -35,11 +35,11 @@ async def measure(data: File, slug: str, results: Results) -> None:
         app = create_app(store.ports, endpoints(settings), authenticate, metrics=Metrics())
         listing = ("GET", f"/v1/agents/{slug}/files", b"content=true", None)
         start = ("POST", "/v1/runs", b"", {"agentId": slug})
-        whole = ("POST", "/v1/runs", b"", {"agentId": slug, "include": _PARTS})
+        complete_start = ("POST", "/v1/runs", b"", {"agentId": slug, "include": _PARTS})
         seconds = {
             "list": await _cpu_seconds(app, *listing),
             "start": await _cpu_seconds(app, *start),
-            "start with parts": await _cpu_seconds(app, *whole),
+            "start with parts": await _cpu_seconds(app, *complete_start),
         }
     seconds["start and list"] = seconds["start"] + seconds["list"]
     for name, value in seconds.items():

@@ -18,7 +18,7 @@ from tests.support.tenants import create_tenant
 
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
-from carrel.actions.sessions import sessions, transcript_mirror
+from carrel.actions.sessions import sessions, transcript_mirror, transcripts
 from carrel.actions.sessions.new_entries import NewEntry
 from carrel.actions.sessions.transcript_mirror import (
     RETRY_MS,
@@ -61,7 +61,7 @@ async def append_texts(
 
 async def export(ports: Ports, owner: Actor, id: str, agent: str = "kate") -> bytes:
     session = await sessions.get(ports, owner, agent, id)
-    return b"".join([chunk async for chunk in sessions.export_jsonl(ports, session)])
+    return b"".join([chunk async for chunk in transcripts.export_jsonl(ports, session)])
 
 
 def read_files(root: File) -> dict[str, bytes]:

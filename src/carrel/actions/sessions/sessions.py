@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,12 +16,10 @@ from carrel.actions.approvals import approvals
 from carrel.actions.candidates import MAX_CANDIDATES, find_entries
 from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import load_rules
-from carrel.actions.progress import ProgressCallback, ProgressCounter, no_progress
 from carrel.actions.records import Page
 from carrel.actions.sessions.new_entries import NewEntry, clean_name, redact_entries
 from carrel.core import sessions
 from carrel.core.access import Actor
-from carrel.core.agents.agent import agent_from_record
 from carrel.core.agents.private_access import PrivateThing
 from carrel.core.errors import Conflict, NotFound, ValidationError
 from carrel.core.identifiers import Scope, ScopeKind, TimestampMs
@@ -33,7 +31,6 @@ from carrel.core.search.passages import Passage, find_passage
 from carrel.core.session_ids import new_session_id, parse_session_id
 from carrel.core.sessions import Session, SessionAppend, SpeakerRole, TranscriptEntry
 from carrel.core.store.idempotency import IdempotencyKey
-from carrel.core.store.record import RecordType
 from carrel.ports import Ports
 
 MAX_ENTRIES_PER_APPEND: Final = 1000
@@ -354,38 +351,6 @@ async def search(  # noqa: PLR0913 - keyword options of one search
 
     is_slow = sum(len(hit.entry.content) for hit in hits) > _INLINE_RANKING_CHARS
     return await asyncio.to_thread(rank) if is_slow else rank()
-
-
-async def export_jsonl(ports: Ports, session: Session) -> AsyncIterator[bytes]:
-    """Yield the JSON lines of a transcript, up to the given session's last entry."""
-    [agent] = await ports.records.get(session.tenant, RecordType.AGENT, [session.agent])
-    yield sessions.encode_header(session, agent_from_record(agent).slug if agent else session.agent)
-    position = 0
-    while position < session.last_sequence:
-        rows = await ports.sessions.read(*_key(session), after=position, limit=_PAGE_SIZE)
-        batch = tuple(entry for entry in rows if entry.sequence <= session.last_sequence)
-        if not batch:
-            return
-        yield sessions.encode_entries(batch)
-        position = batch[-1].sequence
-
-
-async def reindex(ports: Ports, on_progress: ProgressCallback = no_progress) -> int:
-    """Rebuild the full-text index of all entries; return their number.
-
-    Entries are not found until they are indexed again.
-    """
-    progress = ProgressCounter(on_progress, "indexing entries")
-    total = await ports.sessions.clear_index()
-    progress.set_total(total)
-    position, indexed = None, 0
-    while True:
-        position, count = await ports.sessions.index_batch(position, limit=_PAGE_SIZE)
-        if not count:
-            return indexed
-        if indexed < total:  # entries may have been added meanwhile
-            progress.add(min(count, total - indexed))
-        indexed += count
 
 
 async def _resolve_agent_id(ports: Ports, actor: Actor, name: str) -> str:

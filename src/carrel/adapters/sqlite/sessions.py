@@ -302,13 +302,10 @@ def _remove_entries(
 def _delete_entries(db: Connection, key: tuple[str, str, str], first: int) -> int:
     """Delete the entries of a session from a number on, with their terms; return how many."""
     owner = owner_term(key[0], key[1])
-    for id, content in db.execute(
-        STATEMENTS["indexed_entries_of_session"], (*key, first)
-    ).fetchall():
-        db.execute(
-            STATEMENTS["delete_session_entry_terms"],
-            (id, owner, " ".join(distinct_terms(content.decode()))),
-        )
+    rows = db.execute(STATEMENTS["indexed_entries_of_session"], (*key, first)).fetchall()
+    for id, content in rows:
+        terms = " ".join(distinct_terms(content.decode()))
+        db.execute(STATEMENTS["delete_session_entry_terms"], (id, owner, terms))
     return db.execute(STATEMENTS["delete_session_entries"], (*key, first)).rowcount
 
 

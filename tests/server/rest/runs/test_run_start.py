@@ -9,6 +9,9 @@ from typing import Any
 import httpx
 import pytest
 from tests.support.full_app import FullApp, open_full_app
+from tests.support.rest_client import open_rest_server
+
+from carrel.server.rest.runs import runs
 
 pytestmark = pytest.mark.anyio
 
@@ -257,3 +260,18 @@ async def test_a_run_with_two_tool_calls_takes_four_requests(
     session = (await owner.get("/v1/agents/kate/sessions/chat")).json()
     assert session["entryCount"] == 6
     assert {entry["runId"] for entry in session["entries"]} == {started["runId"]}
+
+
+async def test_a_start_whose_response_was_lost_is_found_again(tmp_path: File) -> None:
+    async with open_rest_server(tmp_path / "crash", forgetful=True, more=runs.ENDPOINTS) as server:
+        owner = await server.create_tenant()
+        await owner.post("/v1/agents", json={"slug": "kate", "name": "Kate"})
+        key = {"Idempotency-Key": "k"}
+        first, again = [await start(owner, key, sessionId="any text") for _ in range(2)]
+        assert again == first
+        body = {"id": "other text"}
+        sessions = [
+            await owner.post("/v1/agents/kate/sessions", json=body, headers=key) for _ in range(2)
+        ]
+        assert [answer.status_code for answer in sessions] == [201, 201]
+        assert sessions[0].json() == sessions[1].json()

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from carrel.actions.sessions import sessions
+from carrel.actions.sessions import sessions, transcripts
 from carrel.actions.sessions.erasure import delete_session
 from carrel.actions.sessions.sessions import SessionRequest
 from carrel.core.access import Permission
@@ -233,7 +233,7 @@ async def get_transcript(request: Request) -> Response:
     session = await sessions.get_transcript(
         request.ports, request.actor, params["id"], params["sid"]
     )
-    lines = sessions.export_jsonl(request.ports, session)
+    lines = transcripts.export_jsonl(request.ports, session)
     if session.entry_count > _STREAMING_THRESHOLD_ENTRIES:
         return Response.stream(lines, MEDIA_TYPE)
     return Response.content(b"".join([chunk async for chunk in lines]), MEDIA_TYPE)
