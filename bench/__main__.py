@@ -10,7 +10,6 @@ import tempfile
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path as File
-
 from typing import Any
 
 from rich.console import Console
@@ -26,6 +25,7 @@ from bench import (
     overlay,
     prompt,
     recall,
+    run_start,
     tools,
 )
 from bench.postgres import database
@@ -213,7 +213,10 @@ def prompts(results: Results, folder: File, progress: Progress) -> None:
         for _ in range(ROUNDS):
             prompt.measure_round(results, server, folder, slugs)
             progress.advance(task)
+    for _ in range(ROUNDS):
+        asyncio.run(run_start.measure(folder, slugs[0], results))
     prompt.add_rows(results)
+    run_start.add_rows(results)
 
 
 def accepts(results: Results, folder: File, progress: Progress) -> None:

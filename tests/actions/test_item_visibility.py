@@ -20,6 +20,7 @@ from carrel.actions.events import run_log, streams
 from carrel.actions.items import ItemWriteOptions
 from carrel.actions.public_cursors import FROM_START
 from carrel.actions.runs import runs
+from carrel.actions.runs.run_request import RunRequest
 from carrel.core.access import Actor
 from carrel.core.errors import (
     NotFound,
@@ -106,7 +107,7 @@ async def test_a_persons_item_keys_are_in_no_other_persons_run_log(anywhere: Por
     ann, as_ann = await add_person(ports, owner, "ann")
     _, as_bob = await add_person(ports, owner, "bob")
     cook = await create_agent(ports, owner, "cook", owner=ann.id)
-    run = await runs.start(ports, as_ann, runs.RunRequest("w", agent=cook.id))
+    run = await runs.start(ports, as_ann, RunRequest("w", agent=cook.id))
     await items.put(ports, as_ann, "cook", "diagnosis", "x", ItemWriteOptions(run=run.id))
 
     async def event_types(actor: Actor) -> list[tuple[str, ...]]:

@@ -12,7 +12,7 @@ from tests.client.cli_runner import run_command
 from tests.client.server_fixture import AgentEditor, FaultyTransport, client_over
 from tests.support.server_process import TOKEN, ServerProcess
 
-from carrel_client import Client, InvalidResponse
+from carrel_client import Client, InvalidResponse, NewEntry
 
 
 def carrel(live: ServerProcess, *arguments: object) -> CompletedProcess[str]:
@@ -103,3 +103,44 @@ def test_errors_of_sessions_are_one_line(live: ServerProcess, editor: AgentEdito
         done = carrel(live, "sessions", *arguments)
         assert (done.returncode, done.stdout) == (code, "")
         assert done.stderr.splitlines()[-1].startswith("Error: ")
+
+
+def test_batch_and_removal_with_lost_responses_happen_once(
+    live: ServerProcess, editor: AgentEditor
+) -> None:
+    transport = FaultyTransport()
+    with client_over(transport, live.url) as client:
+        session = client.agent(editor.agent).sessions.start("any text")
+        entries = [NewEntry(role="user", content=f"{n}") for n in range(5)]
+        transport.lose_answers = 2
+        assert [entry.number for entry in session.append_all(entries)] == [1, 2, 3, 4, 5]
+        transport.lose_answers = 2
+        popped = session.pop()
+        assert popped is not None
+        assert popped.number == 5
+        transport.lose_requests = 2
+        assert len(session.recent(10)) == 4
+        transport.lose_answers = 2
+        run = client.agent(editor.agent).start_run(session_id="any text", include=["prompt"])
+        assert run.parts is not None
+        assert run.parts.prompt is not None
+        assert [item.id for item in client.agent(editor.agent).runs()] == [run.id]
+
+
+@pytest.mark.parametrize(
+    "body", [b"{}", b'{"number": 1}', b'{"number": 1, "entry": []}', b"[]", b'{"items": {}}']
+)
+def test_response_that_is_not_an_entry_is_invalid(body: bytes) -> None:
+    facts = {"id": "s", "agentId": "a", "scope": "main", "entryCount": 0}
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        is_session = request.url.path.endswith("/s") or request.url.path.endswith("/sessions")
+        return httpx.Response(200, json=facts) if is_session else httpx.Response(200, content=body)
+
+    with Client("http://carrel", TOKEN, transport=httpx.MockTransport(respond)) as client:
+        session = client.agent("kate").sessions.get("s")
+        entry = NewEntry(role="user", content="x")
+        asks: list[Any] = [session.pop, lambda: session.append_all([entry]), session.recent]
+        for ask in (*asks, lambda: session.provenance(1)):
+            with pytest.raises(InvalidResponse):
+                ask()

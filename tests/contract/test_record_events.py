@@ -68,6 +68,19 @@ async def test_an_audit_entry_names_the_key_of_its_author(ports: Ports) -> None:
     assert entries[0].subjects == ("approval/apr_1", "agent/marco")
 
 
+async def test_the_audit_entry_of_a_commit_is_found(ports: Ports) -> None:
+    laptop = KeyReference("key_1", "laptop")
+    review = commit(await write(ports, "reviewed"), audit_subjects=("agent/marco",), key=laptop)
+    await ports.trees.commit([review])
+    key = (review.at, review.author, review.reason)
+    others = [(key[0] + 1, *key[1:]), (key[0], "x", key[2]), (*key[:2], "x")]
+
+    rows = await ports.records.find_audit_entries(ACME, [others[0], key, *others[1:]])
+
+    assert [entry and entry.key for entry in rows] == [None, laptop, None, None]
+    assert await ports.records.find_audit_entries("globex", [key]) == (None,)
+
+
 async def test_an_event_without_other_changes_is_emitted_and_not_audited(ports: Ports) -> None:
     await ports.trees.commit(
         [

@@ -32,13 +32,14 @@ def id_of(n: int) -> str:
 
 
 def session(n: int = 1, **changed: Any) -> Session:
-    fields = {
+    fields: dict[str, Any] = {
         "agent": MARCO,
         "mode": Audience.MAIN,
         "plugin": "web",
         "started_at": NOW,
         "last_entry_at": NOW,
     }
+    fields["last_sequence"] = changed.get("entry_count", 0)
     return Session(**{"tenant": ACME, "id": id_of(n), **fields, **changed})
 
 
@@ -75,9 +76,9 @@ async def search(ports: Ports, query: str, agent: str = MARCO, **changed: Any) -
 
 
 async def test_a_new_store_is_empty(ports: Ports) -> None:
-    assert await ports.sessions.get(ACME, [id_of(1), "x\0"]) == (None, None)
+    assert await ports.sessions.get(ACME, MARCO, [id_of(1), "x\0"]) == (None, None)
     assert await ports.sessions.list(ACME, MARCO) == ()
-    assert await ports.sessions.read(ACME, id_of(1)) == ()
+    assert await ports.sessions.read(ACME, MARCO, id_of(1)) == ()
     assert await ports.sessions.list_updated(0) == ()
     assert await ports.sessions.append([session_append(entry("x"))]) == (None,)
     assert await ports.sessions.close(ACME, MARCO, [id_of(1)], NOW) == (None,)
@@ -88,11 +89,11 @@ async def test_a_session_starts_once_and_is_returned_as_it_is_afterwards(ports: 
     await append_texts(ports, "hello")
 
     again = await start_session(
-        ports, mode=Audience.SHARED, agent=KATE, started_at=NOW + 5, last_entry_at=NOW + 5
+        ports, mode=Audience.SHARED, started_at=NOW + 5, last_entry_at=NOW + 5, run="run_1"
     )
 
     assert again == session(entry_count=1)
-    assert await ports.sessions.get(ACME, [id_of(2), id_of(1)]) == (session(2), again)
+    assert await ports.sessions.get(ACME, MARCO, [id_of(2), id_of(1)]) == (session(2), again)
 
 
 async def test_entries_are_numbered_and_stored_completely(ports: Ports) -> None:
@@ -104,10 +105,10 @@ async def test_entries_are_numbered_and_stored_completely(ports: Ports) -> None:
     await append_texts(ports, "third")
 
     assert updated == session(entry_count=2, last_entry_at=NOW + 7)
-    entries = await ports.sessions.read(ACME, id_of(1))
+    entries = await ports.sessions.read(ACME, MARCO, id_of(1))
     assert entries[:2] == (replace(first, sequence=1), replace(second, sequence=2))
     assert [item.sequence for item in entries] == [1, 2, 3]
-    [current] = await ports.sessions.get(ACME, [id_of(1)])
+    [current] = await ports.sessions.get(ACME, MARCO, [id_of(1)])
     assert current == session(entry_count=3, last_entry_at=NOW + 7)
 
 
@@ -122,7 +123,7 @@ async def test_appends_to_closed_or_foreign_sessions_are_skipped(
 
     assert [item and item.id for item in updated] == [id_of(4), None, None, id_of(1), None]
     for n, count in ((1, 1), (2, 0), (3, 0), (4, 1)):
-        assert len(await ports.sessions.read(ACME, id_of(n))) == count
+        assert len(await ports.sessions.read(ACME, MARCO, id_of(n))) == count
 
 
 async def test_16_writers_on_a_new_session_start_it_once_and_lose_nothing(ports: Ports) -> None:
@@ -137,9 +138,9 @@ async def test_16_writers_on_a_new_session_start_it_once_and_lose_nothing(ports:
             *[write(n) for n in range(8)], *[write_as(rival, n) for n in range(8, 16)]
         )
 
-    [current] = await ports.sessions.get(ACME, [id_of(1)])
+    [current] = await ports.sessions.get(ACME, MARCO, [id_of(1)])
     assert current and current.entry_count == 160
-    entries = await ports.sessions.read(ACME, id_of(1), limit=1000)
+    entries = await ports.sessions.read(ACME, MARCO, id_of(1), limit=1000)
     assert [item.sequence for item in entries] == list(range(1, 161))
     for n in range(16):
         own = [item.content for item in entries if item.content.startswith(f"writer {n} ")]
@@ -171,8 +172,8 @@ async def test_sessions_belong_to_their_tenant(ports: Ports) -> None:
     await ports.sessions.start([session(), session(tenant=GLOBEX)])
     await append_texts(ports, "ours alone")
 
-    assert await ports.sessions.get(GLOBEX, [id_of(1)]) == (session(tenant=GLOBEX),)
-    assert await ports.sessions.read(GLOBEX, id_of(1)) == ()
+    assert await ports.sessions.get(GLOBEX, MARCO, [id_of(1)]) == (session(tenant=GLOBEX),)
+    assert await ports.sessions.read(GLOBEX, MARCO, id_of(1)) == ()
     assert await ports.sessions.list(GLOBEX, MARCO) == (session(tenant=GLOBEX),)
     assert await ports.sessions.search(GLOBEX, MARCO, [TermWeight("ours", 2, 1)]) == ()
     assert await ports.sessions.close(GLOBEX, MARCO, [id_of(2)], NOW) == (None,)
@@ -208,16 +209,18 @@ async def test_reading_is_limited_in_number_and_in_bytes(ports: Ports) -> None:
     await start_session(ports)
     await append_texts(ports, *[f"{n}" for n in range(10)])
 
-    page = await ports.sessions.read(ACME, id_of(1), after=3, limit=4)
+    page = await ports.sessions.read(ACME, MARCO, id_of(1), after=3, limit=4)
     assert [item.sequence for item in page] == [4, 5, 6, 7]
 
     large = "x" * (MAX_READ_BYTES // 2 + 1)
     await append_texts(ports, large, large, large)
-    assert [item.sequence for item in await ports.sessions.read(ACME, id_of(1), after=10)] == [
+    assert [
+        item.sequence for item in await ports.sessions.read(ACME, MARCO, id_of(1), after=10)
+    ] == [
         11,
         12,
     ]
-    assert len(await ports.sessions.read(ACME, id_of(1), after=12)) == 1
+    assert len(await ports.sessions.read(ACME, MARCO, id_of(1), after=12)) == 1
     assert len(await ports.sessions.search(ACME, MARCO, [TermWeight("x", 2, 1)])) == 2
 
 
@@ -315,8 +318,8 @@ async def test_a_deleted_session_is_gone_with_all_its_entries(ports: Ports) -> N
 
     assert await ports.sessions.delete([updated, session(3)]) == 1
 
-    assert await ports.sessions.get(ACME, [id_of(1)]) == (None,)
-    assert await ports.sessions.read(ACME, id_of(1)) == ()
+    assert await ports.sessions.get(ACME, MARCO, [id_of(1)]) == (None,)
+    assert await ports.sessions.read(ACME, MARCO, id_of(1)) == ()
     assert await search(ports, "forget") == ["forget nothing"]
     await start_session(ports)
     await append_texts(ports, "something else")
@@ -349,7 +352,7 @@ async def test_the_index_can_be_rebuilt(ports: Ports) -> None:
 
     assert (cursor, total) == (None, 16)
     assert sorted(await search(ports, "text")) == sorted([*before, "text meanwhile"])
-    [current] = await ports.sessions.get(ACME, [id_of(0)])
+    [current] = await ports.sessions.get(ACME, MARCO, [id_of(0)])
     assert current and await ports.sessions.delete([current]) == 1
     assert len(await search(ports, "text")) == 10
 
@@ -369,6 +372,6 @@ async def test_entries_are_readable_after_the_store_is_reopened(ports: Ports) ->
     await start_session(ports)
     await append_texts(ports, "remember this")
     async with ports.twin() as twin:
-        [again] = await twin.sessions.get(ACME, [id_of(1)])
+        [again] = await twin.sessions.get(ACME, MARCO, [id_of(1)])
         assert again == session(entry_count=1)
         assert await search(with_store(ports, twin), "rem") == ["remember this"]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from carrel.core.errors import ValidationError
 from carrel.core.runs import Audience
+from carrel.core.session_ids import new_session_id, parse_session_id, transcript_file_name
 from carrel.core.sessions import (
     Session,
     SpeakerRole,
@@ -21,12 +24,11 @@ from carrel.core.sessions import (
     encode_entries,
     encode_entry,
     encode_header,
-    new_session_id,
-    parse_session_id,
     parse_transcript,
     truncate,
 )
 
+CONTROLS = [*range(32), *range(127, 160)]
 ID = "5f0c8a52-2f5e-4d3c-9f10-0a8c6f9a1b2c"
 AT = 1_777_024_800_123
 SESSION = Session("ten_1", ID, "kate", Audience.MAIN, "telegram", AT)
@@ -42,14 +44,13 @@ transcript_entries = st.builds(
     message=st.none() | names,
     plugin=st.just("") | names,
     sender=st.none() | names,
+    item=st.none() | st.just('{"type":"text","n":[1,2.5]}'),
+    run=st.none() | names,
 )
 
 
 def numbered(entries: list[TranscriptEntry]) -> tuple[TranscriptEntry, ...]:
-    return tuple(
-        TranscriptEntry(n, s.at, s.role, s.content, s.message, s.plugin, s.sender)
-        for n, s in enumerate(entries, 1)
-    )
+    return tuple(replace(s, sequence=n) for n, s in enumerate(entries, 1))
 
 
 def test_a_header_is_encoded_in_the_transcript_format() -> None:
@@ -161,10 +162,51 @@ def test_a_new_session_id_is_a_random_uuid(seed: str) -> None:
     assert parse_session_id(str(generated)) == str(generated)
 
 
-@pytest.mark.parametrize("text", ["", "x", "../x", ID + "/", ID[:-1], "-".join(ID), f"{ID}\n"])
-def test_a_text_that_is_no_uuid_is_refused_as_session_id(text: str) -> None:
-    with pytest.raises(ValidationError, match="UUID"):
+SESSION_IDS = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters=[chr(n) for n in CONTROLS]),
+    min_size=1,
+    max_size=255,
+)
+
+
+@pytest.mark.parametrize("text", ["", "x" * 256, f"{ID}\n", "a\0", "\x7f", "\x85", "\ud800"])
+def test_a_text_with_controls_or_of_the_wrong_length_is_refused_as_session_id(text: str) -> None:
+    with pytest.raises(ValidationError, match="session id"):
         parse_session_id(text)
+
+
+@given(SESSION_IDS)
+@example("user/42")
+@example("..")
+def test_any_other_text_is_a_session_id(text: str) -> None:
+    id = parse_session_id(text)
+    assert parse_session_id(id) == id
+    assert id == text or UUID(id) == UUID(text)
+
+
+@given(SESSION_IDS)
+@example("../../etc/passwd")
+@example(".")
+@example("-" * 255)
+def test_a_file_name_stays_in_its_directory(text: str) -> None:
+    name = transcript_file_name(text)
+    assert re.fullmatch(r"[a-z0-9_=-]{1,249}\.jsonl", name)
+
+
+@given(SESSION_IDS, SESSION_IDS)
+@example("Ada", "ada")
+@example("a=41", "aA")
+@example("é", "e\u0301")
+@example("x" * 254, "x" * 255)
+def test_file_names_of_different_ids_differ_without_regard_to_case(first: str, second: str) -> None:
+    is_same = transcript_file_name(first).lower() == transcript_file_name(second).lower()
+    assert is_same == (first == second)
+
+
+def test_plain_ids_are_file_names_as_they_are() -> None:
+    assert transcript_file_name(ID) == f"{ID}.jsonl"
+    assert transcript_file_name("user_42-a") == "user_42-a.jsonl"
+    assert transcript_file_name("User.42") == "=55ser=2e42.jsonl"
 
 
 def test_a_truncated_preview_is_marked() -> None:

@@ -39,6 +39,7 @@ class PrivateAgent:
             "{id}": self.agent,
             "{repository}": f"{self.agent}.git",
             "{sid}": SESSION,
+            "{number}": "1",
             "{memory}": self.memory,
             "{dream}": "drm_000000000000000000000000",
             "{key...}": "plan",

@@ -65,6 +65,10 @@ PRIVATE_ROWS: Final = {
     "POST /v1/agents/{id}/sessions": Row({}),
     "GET /v1/agents/{id}/sessions/{sid}": Row(),
     "POST /v1/agents/{id}/sessions/{sid}/entries": Row({"role": "assistant", "content": "x"}),
+    "GET /v1/agents/{id}/sessions/{sid}/entries": Row(),
+    "GET /v1/agents/{id}/sessions/{sid}/entries/{number}/provenance": Row(),
+    "POST /v1/agents/{id}/sessions/{sid}/pop": Row(),
+    "POST /v1/agents/{id}/sessions/{sid}/clear": Row(),
     "POST /v1/agents/{id}/sessions/{sid}/close": Row(),
     "GET /v1/agents/{id}/sessions/{sid}.jsonl": Row(),
     "GET /v1/agents/{id}/memories": Row(query="?q=tuned"),
@@ -91,6 +95,7 @@ PRIVATE_ROWS: Final = {
     "GET /v1/runs/{id}/events": Row(refusal=404),
     "GET /v1/runs/{id}/events/poll": Row(query="?timeout=0", refusal=404),
     "GET /v1/runs/{id}/prompt": Row(refusal=404),
+    "GET /v1/runs/{id}/provenance": Row(refusal=404),
     "POST /v1/runs/{id}/cancel": Row({}, refusal=404),
     "GET /v1/approvals/{id}": Row(refusal=404),
 }

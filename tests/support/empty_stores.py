@@ -190,7 +190,7 @@ async def read_view(shelter: OpenedStore) -> Mapping[str, Any]:
             (e.type, e.payload, e.run, e.sequence) for e in await store.events.read_after(None)
         ],
         "sessions": await store.sessions.list("acme", "marco"),
-        "said": await store.sessions.read("acme", TALKS[0]),
+        "said": await store.sessions.read("acme", "marco", TALKS[0]),
         "found": await store.sessions.search("acme", "marco", [TermWeight("said", 2, 1)]),
         "due": [(e.type, e.payload, e.run, e.sequence) for e in due],
     }

@@ -25,8 +25,9 @@ from carrel.actions.accounts import audit, secrets
 from carrel.actions.agents import agents
 from carrel.actions.approvals import approvals
 from carrel.actions.runs import runs
+from carrel.actions.runs.run_request import RunRequest
 from carrel.actions.sessions import sessions
-from carrel.actions.sessions.sessions import NewEntry
+from carrel.actions.sessions.new_entries import NewEntry
 from carrel.core.access import Permission
 from carrel.core.approvals import Approval, ApprovalStatus
 from carrel.core.errors import (
@@ -104,7 +105,7 @@ async def test_request_answer_and_result_are_in_the_audit(
 async def test_approval_events_are_in_the_tenants_log_and_the_runs_log(
     tenant: ApprovalTenant,
 ) -> None:
-    run = await runs.start(tenant.ports, tenant.ada, runs.RunRequest(agent="kate"))
+    run = await runs.start(tenant.ports, tenant.ada, RunRequest(agent="kate"))
     async with run_approval_workers(tenant.ports):
         approval = await tenant.request_approval("echo canary", run=run.id, by=tenant.ada)
         await tenant.answer(approval, reason="canary")

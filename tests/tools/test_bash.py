@@ -16,7 +16,7 @@ from carrel.actions.accounts import secrets
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.runs import runs
-from carrel.actions.runs.runs import RunRequest
+from carrel.actions.runs.run_request import RunRequest
 from carrel.actions.sandbox import workspaces
 from carrel.actions.sessions import sessions
 from carrel.core.agents.agent import agent_from_record

@@ -78,9 +78,17 @@ if TYPE_CHECKING:
     from carrel_client.memories import Dream, Memory
     from carrel_client.pins import BulkAcceptOutcome, DefaultsStatus, Pin
     from carrel_client.prompts import Prompt, PromptBlock, PromptFlaw
-    from carrel_client.runs import Difference, Run, RunEventPage, RunWorkspace
+    from carrel_client.provenance import (
+        Author,
+        FileReview,
+        LayerVersion,
+        Provenance,
+        ProvenanceEntry,
+        ProvenanceFile,
+    )
+    from carrel_client.runs import Difference, Run, RunEventPage, RunParts, RunWorkspace
     from carrel_client.search import Inbox, SearchHit, SearchResult
-    from carrel_client.sessions import Entry, Session
+    from carrel_client.sessions import Entry, NewEntry, Session
     from carrel_client.tools import ToolReply
     from carrel_client.webhooks import Delivery, Webhook
     from carrel_client.workspaces import AgentWorkspace, Workspace
@@ -109,9 +117,13 @@ _MODULES: Final = {
     "memories": ("Dream", "Memory"),
     "pins": ("BulkAcceptOutcome", "DefaultsStatus", "Pin"),
     "prompts": ("Prompt", "PromptBlock", "PromptFlaw"),
-    "runs": ("Difference", "Run", "RunEventPage", "RunWorkspace"),
+    "provenance": (
+        *("Author", "FileReview", "LayerVersion", "Provenance", "ProvenanceEntry"),
+        "ProvenanceFile",
+    ),
+    "runs": ("Difference", "Run", "RunEventPage", "RunParts", "RunWorkspace"),
     "search": ("Inbox", "SearchHit", "SearchResult"),
-    "sessions": ("Entry", "Session"),
+    "sessions": ("Entry", "NewEntry", "Session"),
     "tools": ("ToolReply",),
     "webhooks": ("Delivery", "Webhook"),
     "workspaces": ("AgentWorkspace", "Workspace"),
@@ -128,6 +140,7 @@ __all__ = [
     "AsyncEventStream",
     "AuditEntry",
     "AuditKey",
+    "Author",
     "BulkAcceptOutcome",
     "Busy",
     "CapabilityNotProvided",
@@ -157,6 +170,7 @@ __all__ = [
     "Explanation",
     "File",
     "FileChange",
+    "FileReview",
     "FileRow",
     "Files",
     "Forbidden",
@@ -170,9 +184,11 @@ __all__ = [
     "ItemRow",
     "Key",
     "LayerEntry",
+    "LayerVersion",
     "MaterializeResult",
     "Memory",
     "MoveFile",
+    "NewEntry",
     "NotACarrelDirectory",
     "NotFound",
     "PayloadTooLarge",
@@ -181,11 +197,15 @@ __all__ = [
     "Prompt",
     "PromptBlock",
     "PromptFlaw",
+    "Provenance",
+    "ProvenanceEntry",
+    "ProvenanceFile",
     "PutFile",
     "Refusal",
     "ResponseTooLarge",
     "Run",
     "RunEventPage",
+    "RunParts",
     "RunWorkspace",
     "Sandbox",
     "SearchHit",

@@ -109,11 +109,15 @@ class ApiClient(Resource[Driver]):
         *,
         agent_id: str | None = None,
         workspace_id: str | None = None,
+        session_id: str | None = None,
         before: str = "",
         limit: int = 100,
     ) -> Steps[tuple[Run[Driver], ...]]:
-        """A page of runs, newest first; ``before`` is the id of the last one seen."""
-        filters = {"agentId": agent_id, "workspaceId": workspace_id}
+        """A page of runs, newest first; ``before`` is the id of the last one seen.
+
+        ``session_id`` names a session of the agent ``agent_id``.
+        """
+        filters = {"agentId": agent_id, "workspaceId": workspace_id, "sessionId": session_id}
         return (yield from list_runs(self._driver, before, limit, **filters))
 
     @operation
@@ -127,9 +131,18 @@ class ApiClient(Resource[Driver]):
         parent_run_id: str | None = None,
         share_snapshot: bool = False,
         replay_of: str | None = None,
+        session_id: str | None = None,
+        include: Collection[str] = (),
+        dialect: str | None = None,
+        if_none_match: str | None = None,
         idempotency_key: str | None = None,
     ) -> Steps[Run[Driver]]:
-        """Freeze a workspace for a run: the caller's, an agent's or another run's."""
+        """Freeze a workspace for a run: the caller's, an agent's or another run's.
+
+        ``include`` names what to return in ``run.parts``: ``files``, ``prompt`` and ``tools``, the
+        last in a ``dialect``: ``mcp``, ``openai`` or ``anthropic``. Parts whose ETag is in
+        ``if_none_match`` are omitted.
+        """
         fields = {
             "workflowId": workflow_id,
             "agentId": agent_id,
@@ -138,8 +151,11 @@ class ApiClient(Resource[Driver]):
             "parentRunId": parent_run_id,
             "shareSnapshot": share_snapshot,
             "replayOf": replay_of,
+            "sessionId": session_id,
+            "include": list(include),
+            "dialect": dialect,
         }
-        return (yield from start_run(self._driver, fields, idempotency_key))
+        return (yield from start_run(self._driver, fields, idempotency_key, if_none_match))
 
     @operation
     def search(

@@ -47,7 +47,11 @@ class PromptFlaw:
 
 
 def get_prompt(path: str, query: Mapping[str, str] | None = None) -> Steps[Prompt]:
-    body = yield from get_json(path, query)
+    return prompt_from_json((yield from get_json(path, query)))
+
+
+def prompt_from_json(body: Any) -> Prompt:
+    """Raises InvalidResponse."""
     try:
         values = {name: body[name] for name in ("text", "chars", "tokens", "tokenizer", "etag")}
         return Prompt(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,10 +11,18 @@ from carrel_client.drivers import Driver, Resource, Steps, operation
 from carrel_client.errors import InvalidResponse
 from carrel_client.event_iterators import event_stream
 from carrel_client.event_reader import EventReader, EventSource
-from carrel_client.file_models import File, FileRow, file_from_json, rows_from_json
+from carrel_client.file_models import (
+    File,
+    FileRow,
+    file_from_json,
+    row_from_json,
+    rows_from_json,
+)
 from carrel_client.models import parse_time
-from carrel_client.prompts import Prompt, get_prompt
-from carrel_client.requests import api_path, get_json, items_of, send_json
+from carrel_client.prompts import Prompt, get_prompt, prompt_from_json
+from carrel_client.provenance import Provenance, get_provenance
+from carrel_client.requests import api_path, get_json, items_of, send_json, write_headers
+from carrel_client.sessions import NewEntry, entries_to_json
 
 
 class RunWorkspace(Resource[Driver]):
@@ -61,6 +69,23 @@ class RunEventPage:
     """Whether the run has ended and no event follows."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunParts:
+    """Parts that were returned when a run started; None if not requested or not modified."""
+
+    etag: str
+    """ETag of all parts, for the next start."""
+    etags: Mapping[str, str]
+    """ETag of each part."""
+    not_modified: bool
+    """Whether all parts were omitted, since the caller has them."""
+    files: tuple[FileRow, ...] | None
+    """The frozen files; a `File` where the content is text."""
+    prompt: Prompt | None
+    tools: tuple[Mapping[str, Any], ...] | None
+    """The tools in the requested format."""
+
+
 class Run(Resource[Driver]):
     """A run as last fetched or changed by this object.
 
@@ -77,6 +102,7 @@ class Run(Resource[Driver]):
         self.facts = facts
         """The JSON object of the response."""
         self._requested = requested or {}
+        self._parts = parts_from_json(facts) if "etags" in facts else None
 
     def __repr__(self) -> str:
         return f"<Run {self.id} {self.status}>"
@@ -112,6 +138,16 @@ class Run(Resource[Driver]):
         return self._text("replayOf")
 
     @property
+    def session_id(self) -> str | None:
+        """The session of the agent that the run answers in."""
+        return self._text("sessionId")
+
+    @property
+    def parts(self) -> RunParts | None:
+        """What ``include`` returned when the run was started by this object."""
+        return self._parts
+
+    @property
     def started_at(self) -> datetime | None:
         started_at = self._text("startedAt")
         return None if started_at is None else parse_time(started_at)
@@ -138,6 +174,11 @@ class Run(Resource[Driver]):
     def prompt(self) -> Steps[Prompt]:
         """Return the frozen system prompt of the run."""
         return (yield from get_prompt(api_path("runs", self.id, "prompt")))
+
+    @operation
+    def provenance(self) -> Steps[Provenance]:
+        """What the run wrote, and its prompt and files with authors and reviews."""
+        return (yield from get_provenance(api_path("runs", self.id, "provenance")))
 
     @operation
     def diff(self) -> Steps[tuple[Difference, ...]]:
@@ -171,13 +212,20 @@ class Run(Resource[Driver]):
 
     @operation
     def finish(
-        self, status: str = "completed", *, idempotency_key: str | None = None
+        self,
+        status: str = "completed",
+        *,
+        entries: Iterable[NewEntry] = (),
+        idempotency_key: str | None = None,
     ) -> Steps[Run[Driver]]:
         """End the run as completed, failed or cancelled.
 
-        Raises Conflict if it ended with another status.
+        ``entries`` are appended to its session first. Raises Conflict if it ended with another
+        status.
         """
-        return (yield from self._change({"status": status}, idempotency_key))
+        last_entries = entries_to_json(entries)
+        body = {"status": status} | ({"entries": last_entries} if last_entries else {})
+        return (yield from self._change(body, idempotency_key))
 
     @operation
     def cancel(self, *, idempotency_key: str | None = None) -> Steps[Run[Driver]]:
@@ -260,13 +308,33 @@ def run_facts(body: Any) -> Mapping[str, Any]:
 
 
 def start_run(
-    driver: Driver, fields: Mapping[str, Any], idempotency_key: str | None = None
+    driver: Driver,
+    fields: Mapping[str, Any],
+    idempotency_key: str | None = None,
+    if_none_match: str | None = None,
 ) -> Steps[Run[Driver]]:
-    """Start a run; fields that are None are omitted."""
+    """Start a run; fields that are empty are omitted."""
     body = {name: value for name, value in fields.items() if value}
-    path = api_path("runs")
-    created = yield from send_json("POST", path, body, idempotency_key=idempotency_key)
+    headers = write_headers(if_none_match=if_none_match)
+    created = yield from send_json(
+        "POST", api_path("runs"), body, headers=headers, idempotency_key=idempotency_key
+    )
     return Run(driver, run_facts(created), body)
+
+
+def parts_from_json(body: Mapping[str, Any]) -> RunParts:
+    """Raises InvalidResponse."""
+    try:
+        return RunParts(
+            etag=str(body["etag"]),
+            etags=dict(body["etags"]),
+            not_modified=bool(body["notModified"]),
+            files=tuple(map(row_from_json, body["files"])) if "files" in body else None,
+            prompt=prompt_from_json(body["prompt"]) if "prompt" in body else None,
+            tools=tuple(map(dict, body["tools"])) if "tools" in body else None,
+        )
+    except (KeyError, TypeError, ValueError):
+        raise InvalidResponse("the response has no parts of a run") from None
 
 
 def get_run(driver: Driver, run_id: str) -> Steps[Run[Driver]]:

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from carrel_client.drivers import Driver, Resource, Steps, operation
 from carrel_client.errors import InvalidResponse
 from carrel_client.http_messages import HttpRequest
-from carrel_client.models import Model, model_from_json, models_from_json, parse_time
+from carrel_client.models import (
+    Model,
+    camel_case,
+    model_from_json,
+    models_from_json,
+    parse_time,
+)
+from carrel_client.provenance import Provenance, get_provenance
 from carrel_client.requests import (
     api_path,
     drop_none,
+    encode_segment,
     get_json,
     items_of,
     send_idempotent,
     send_json,
     send_with_retry,
 )
+
+_PAGE_SIZE: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +45,32 @@ class Entry(Model):
     message_id: str | None
     source_plugin: str
     sender_id: str | None
+    run_id: str | None = None
+    """The run that wrote it."""
+    item: Any = None
+    """Its structured form, as it was appended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEntry:
+    """An entry to append. Without content, it has the text of its item."""
+
+    role: str
+    content: str | None = None
+    item: Any = None
+    """Any JSON value, such as content parts or a tool call."""
+    message_id: str | None = None
+    source_plugin: str | None = None
+    sender_id: str | None = None
+    run_id: str | None = None
+    """By default, the run of the session."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            camel_case(name): value
+            for name in self.__slots__
+            if (value := getattr(self, name)) is not None
+        }
 
 
 class Session(Resource[Driver]):
@@ -78,15 +114,23 @@ class Session(Resource[Driver]):
     def entry_count(self) -> int:
         return int(self.facts["entryCount"])
 
+    @property
+    def run_id(self) -> str | None:
+        """The run that the session belongs to now."""
+        run_id = self.facts.get("runId")
+        return None if run_id is None else str(run_id)
+
     def _path(self, *segments: str) -> str:
-        return api_path("agents", str(self.facts["agentId"]), "sessions", *segments)
+        return session_path(str(self.facts["agentId"]), self.id, *segments)
 
     @operation
-    def append(
+    def append(  # noqa: PLR0913 - the fields of an entry, by name
         self,
         role: str,
-        content: str,
+        content: str | None = None,
         *,
+        item: Any = None,
+        run_id: str | None = None,
         message_id: str | None = None,
         source_plugin: str | None = None,
         sender_id: str | None = None,
@@ -96,19 +140,64 @@ class Session(Resource[Driver]):
 
         Raises Conflict if the session is closed.
         """
-        options = {"messageId": message_id, "sourcePlugin": source_plugin, "senderId": sender_id}
-        body = {"role": role, "content": content, **drop_none(options)}
-        path = self._path(self.id, "entries")
-        row = yield from send_json("POST", path, body, idempotency_key=idempotency_key)
-        entry = model_from_json(Entry, row)
-        count = max(self.entry_count, entry.number)
-        self.facts = {**self.facts, "entryCount": count, "lastAt": row["timestamp"]}
-        return entry
+        names = {"message_id": message_id, "source_plugin": source_plugin, "sender_id": sender_id}
+        entry = NewEntry(role=role, content=content, item=item, run_id=run_id, **names)
+        path = self._path("entries")
+        row = yield from send_json("POST", path, entry.to_json(), idempotency_key=idempotency_key)
+        [stored] = self._count_stored([row])
+        return stored
+
+    @operation
+    def append_all(
+        self, entries: Iterable[NewEntry], *, idempotency_key: str | None = None
+    ) -> Steps[tuple[Entry, ...]]:
+        """Append up to 1,000 entries in one transaction, all or none.
+
+        Raises Conflict if the session is closed.
+        """
+        body = {"items": entries_to_json(entries)}
+        path = self._path("entries")
+        page = yield from send_json("POST", path, body, idempotency_key=idempotency_key)
+        return self._count_stored(items_of(page))
+
+    def _count_stored(self, rows: list[Any]) -> tuple[Entry, ...]:
+        entries = models_from_json(Entry, rows)
+        count = self.entry_count + len(entries)
+        self.facts = {**self.facts, "entryCount": count, "lastAt": rows[-1]["timestamp"]}
+        return entries
+
+    @operation
+    def pop(self, *, idempotency_key: str | None = None) -> Steps[Entry | None]:
+        """Remove the last entry and return it; None if there is none.
+
+        Its number is not used again. Raises Conflict if the session is closed.
+        """
+        path = self._path("pop")
+        body = yield from send_json("POST", path, idempotency_key=idempotency_key)
+        if not isinstance(body, Mapping) or not {"number", "entry"} <= body.keys():
+            raise InvalidResponse("the response is not a removed entry")
+        if body["number"] is None:
+            return None
+        self.facts = {**self.facts, "entryCount": max(0, self.entry_count - 1)}
+        return None if body["entry"] is None else model_from_json(Entry, body["entry"])
+
+    @operation
+    def clear(self, *, idempotency_key: str | None = None) -> Steps[Session[Driver]]:
+        """Remove all entries. Raises Conflict if the session is closed."""
+        path = self._path("clear")
+        body = yield from send_json("POST", path, idempotency_key=idempotency_key)
+        self.facts = session_facts(body)
+        return self
+
+    @operation
+    def provenance(self, number: int) -> Steps[Provenance]:
+        """The run that wrote an entry, its prompt and files with authors and reviews."""
+        return (yield from get_provenance(self._path("entries", str(number), "provenance")))
 
     @operation
     def close(self, *, idempotency_key: str | None = None) -> Steps[Session[Driver]]:
         """Close the session; later appends are refused."""
-        path = self._path(self.id, "close")
+        path = self._path("close")
         body = yield from send_json("POST", path, idempotency_key=idempotency_key)
         self.facts = session_facts(body)
         return self
@@ -116,12 +205,12 @@ class Session(Resource[Driver]):
     @operation
     def delete(self) -> Steps[None]:
         """Erase the session with its entries; for admins."""
-        yield from send_idempotent(HttpRequest("DELETE", self._path(self.id)))
+        yield from send_idempotent(HttpRequest("DELETE", self._path()))
 
     @operation
     def refresh(self) -> Steps[Session[Driver]]:
         """Fetch the session again."""
-        self.facts = session_facts((yield from get_json(self._path(self.id), {"limit": "1"})))
+        self.facts = session_facts((yield from get_json(self._path(), {"limit": "1"})))
         return self
 
     @operation
@@ -132,21 +221,21 @@ class Session(Resource[Driver]):
     @operation
     def recent(self, limit: int = 10) -> Steps[tuple[Entry, ...]]:
         """The last entries, in order."""
-        self.facts = session_facts((yield from get_json(self._path(self.id), {"limit": "1"})))
         entries: tuple[Entry, ...] = ()
-        after = max(0, self.entry_count - limit)
+        query = {"order": "desc"}
         while len(entries) < limit:
-            page = yield from self._read(after, limit - len(entries))
-            if not page:
+            query["limit"] = str(min(limit - len(entries), _PAGE_SIZE))
+            page = yield from get_json(self._path("entries"), query)
+            entries += models_from_json(Entry, items_of(page))
+            if not page.get("next"):
                 break
-            entries += page
-            after = page[-1].number
-        return entries
+            query["cursor"] = str(page["next"])
+        return entries[::-1]
 
     @operation
     def lines(self) -> Steps[tuple[str, ...]]:
         """The complete transcript as lines of JSON: a header, then every entry."""
-        request = HttpRequest("GET", self._path(f"{self.id}.jsonl"))
+        request = HttpRequest("GET", f"{self._path()}.jsonl")
         text = (yield from send_with_retry(request)).text()
         if not text.endswith("\n"):
             raise InvalidResponse("the transcript ends within a line")
@@ -154,7 +243,7 @@ class Session(Resource[Driver]):
 
     def _read(self, after: int, limit: int) -> Steps[tuple[Entry, ...]]:
         query = {"cursor": str(after), "limit": str(limit)}
-        body = yield from get_json(self._path(self.id), query)
+        body = yield from get_json(self._path(), query)
         self.facts = session_facts(body)
         entries = body.get("entries")
         if not isinstance(entries, list):
@@ -169,8 +258,8 @@ class Sessions(Resource[Driver]):
         super().__init__(driver)
         self._agent = agent
 
-    def _path(self, *segments: str) -> str:
-        return api_path("agents", self._agent, "sessions", *segments)
+    def _path(self) -> str:
+        return api_path("agents", self._agent, "sessions")
 
     @operation
     def start(
@@ -179,20 +268,22 @@ class Sessions(Resource[Driver]):
         *,
         scope: str | None = None,
         source_plugin: str | None = None,
+        run_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> Steps[Session[Driver]]:
-        """Start a session or return the existing one with this id.
+        """Start a session or return the existing one with this id, any text.
 
-        A scope other than ``main`` is shared.
+        A scope other than ``main`` is shared. The session belongs to the run from now on.
         """
-        body = drop_none({"id": session_id, "scope": scope, "sourcePlugin": source_plugin})
+        fields = {"id": session_id, "scope": scope, "sourcePlugin": source_plugin, "runId": run_id}
+        body = drop_none(fields)
         row = yield from send_json("POST", self._path(), body, idempotency_key=idempotency_key)
         return Session(self._driver, session_facts(row))
 
     @operation
     def get(self, session_id: str) -> Steps[Session[Driver]]:
         """Raises NotFound."""
-        body = yield from get_json(self._path(session_id), {"limit": "1"})
+        body = yield from get_json(session_path(self._agent, session_id), {"limit": "1"})
         return Session(self._driver, session_facts(body))
 
     @operation
@@ -216,6 +307,19 @@ class Sessions(Resource[Driver]):
         query |= {"scope": scope} if scope else {}
         rows = items_of((yield from get_json(self._path(), query)))
         return tuple(Session(self._driver, session_facts(row)) for row in rows)
+
+
+def session_path(agent: str, session_id: str, *segments: str) -> str:
+    """Path of a session; an id that ends like a transcript is told from one."""
+    sessions = api_path("agents", agent, "sessions")
+    id = encode_segment(session_id)
+    if id.endswith(".jsonl"):
+        id = id.replace(".", "%2E")
+    return "/".join((sessions, id, *map(encode_segment, segments)))
+
+
+def entries_to_json(entries: Iterable[NewEntry]) -> list[dict[str, Any]]:
+    return [entry.to_json() for entry in entries]
 
 
 def session_facts(body: Any) -> Mapping[str, Any]:

@@ -171,16 +171,31 @@ class AgentWorkspace(Files[Driver]):
         return (yield from materialize(directory, request))
 
     @operation
-    def start_run(
+    def start_run(  # noqa: PLR0913 - the fields of a run, by name
         self,
         workflow_id: str = "",
         *,
         scope: str | None = None,
+        session_id: str | None = None,
+        include: Collection[str] = (),
+        dialect: str | None = None,
+        if_none_match: str | None = None,
         idempotency_key: str | None = None,
     ) -> Steps[Run[Driver]]:
-        """Freeze the workspace as it is now for a run, whatever the number of files."""
-        fields = {"workflowId": workflow_id, "agentId": self._agent, "scope": scope}
-        return (yield from start_run(self._driver, fields, idempotency_key))
+        """Freeze the workspace as it is now for a run, whatever the number of files.
+
+        The run answers in the session. ``include`` names what to return in ``run.parts``, as in
+        ``Client.start_run``.
+        """
+        fields = {
+            "workflowId": workflow_id,
+            "agentId": self._agent,
+            "scope": scope,
+            "sessionId": session_id,
+            "include": list(include),
+            "dialect": dialect,
+        }
+        return (yield from start_run(self._driver, fields, idempotency_key, if_none_match))
 
     @operation
     def run(self, run_id: str) -> Steps[Run[Driver]]:
@@ -188,9 +203,12 @@ class AgentWorkspace(Files[Driver]):
         return (yield from get_run(self._driver, run_id))
 
     @operation
-    def runs(self, *, before: str = "", limit: int = 100) -> Steps[tuple[Run[Driver], ...]]:
+    def runs(
+        self, *, session_id: str | None = None, before: str = "", limit: int = 100
+    ) -> Steps[tuple[Run[Driver], ...]]:
         """A page of its runs, newest first; ``before`` is the id of the last one seen."""
-        return (yield from list_runs(self._driver, before, limit, agentId=self._agent))
+        filters = {"agentId": self._agent, "sessionId": session_id}
+        return (yield from list_runs(self._driver, before, limit, **filters))
 
     def _event_scopes(self) -> Steps[frozenset[tuple[str, str]]]:
         record = yield from get_json(api_path("agents", self._agent))

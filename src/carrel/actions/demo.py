@@ -25,11 +25,11 @@ from carrel.actions.overlay import stacks
 from carrel.actions.policy import policies
 from carrel.actions.policy.policy_models import ClassRuleModel, PolicyModel
 from carrel.actions.runs import runs
-from carrel.actions.runs.runs import RunRequest
+from carrel.actions.runs.run_request import RunRequest
 from carrel.actions.sandbox import sandboxes, workspaces
 from carrel.actions.sandbox.tool_access import sandbox_from_record
 from carrel.actions.sessions import sessions
-from carrel.actions.sessions.sessions import NewEntry
+from carrel.actions.sessions.new_entries import NewEntry
 from carrel.core.access import Actor, CredentialKind, Role
 from carrel.core.accounts import PersonRecord
 from carrel.core.identifiers import Path, Stack, TimestampMs

@@ -135,7 +135,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     run: str | None = None
     session: str | None = None
     entry_count: int = 0
-    """Number of session entries at the time of the request."""
+    """Number of the session's last entry at the time of the request."""
     call: str | None = None
     """The caller's id of this call."""
     status: ApprovalStatus = ApprovalStatus.REQUESTED
@@ -279,7 +279,7 @@ def _index_keys(approval: Approval) -> tuple[str, ...]:
     ]
     index_keys.append(approval_index_key(agent=approval.agent, status=approval.status))
     if approval.status is ApprovalStatus.REQUESTED and approval.session is not None:
-        index_keys.append(session_index_key(approval.session))
+        index_keys.append(session_index_key(approval.agent, approval.session))
     return tuple(index_keys)
 
 
@@ -289,9 +289,9 @@ def approval_index_key(*, agent: str | None = None, status: ApprovalStatus | Non
     return "/".join([*parts, f"status:{status}"] if status else parts)
 
 
-def session_index_key(session: str) -> str:
+def session_index_key(agent: str, session: str) -> str:
     """Index key of open approvals that a new message in the session supersedes."""
-    return f"session:{session}"
+    return f"session:{agent}:{session}"
 
 
 def scoped_call_name(

@@ -59,6 +59,8 @@ class Run(Struct, frozen=True):
     ended_at: TimestampMs | None = None
     parent: str | None = None
     replay_of: str | None = None
+    session: str | None = None
+    """Session of the agent that the run answers in."""
     snapshot_kept: bool = True
     """False once released: pruning may then remove the versions it could see."""
     snapshot: Snapshot = ()
@@ -69,6 +71,11 @@ class Run(Struct, frozen=True):
     def workflow_id(self) -> str:
         """Workflow as callers see it; never empty."""
         return self.workflow or DEFAULT_WORKFLOW
+
+    @property
+    def agent(self) -> str | None:
+        """Id of the agent whose run this is."""
+        return self.scope.name if self.scope.kind is ScopeKind.AGENT else None
 
     @property
     def has_ended(self) -> bool:

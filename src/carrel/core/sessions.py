@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from itertools import pairwise
 from typing import Final, TypeVar
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
-from carrel.core.errors import ValidationError
 from carrel.core.identifiers import TimestampMs
 from carrel.core.runs import Audience
 from carrel.core.store.idempotency import IdempotencyKey
@@ -27,12 +23,6 @@ MAX_NAME_LENGTH: Final = 256
 MAX_READ_BYTES: Final = 4 * 2**20
 """A page of entries ends after this many bytes."""
 MEDIA_TYPE: Final = "application/jsonl"
-_HEX: Final = "[0-9a-fA-F]"
-_ID: Final = re.compile(
-    rf"(?:urn:uuid:)?{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}|{_HEX}{{32}}"
-    rf"|\{{{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}\}}",
-    re.IGNORECASE,
-)
 
 
 class SpeakerRole(StrEnum):
@@ -49,7 +39,7 @@ class Session(Struct, frozen=True):
 
     tenant: str
     id: str
-    """UUID in canonical form, unique within the tenant."""
+    """Unique among the agent's sessions."""
     agent: str
     mode: Audience
     """Fixed when the session starts."""
@@ -58,21 +48,39 @@ class Session(Struct, frozen=True):
     started_at: TimestampMs
     ended_at: TimestampMs | None = None
     entry_count: int = 0
+    last_sequence: int = 0
+    """Greatest sequence number of an entry, also of one that was removed."""
     last_entry_at: TimestampMs = 0
-    """Time of the last entry; the start time if there is none."""
+    """Time of the last entry or removal; the start time if there is none."""
+    run: str | None = None
+    """Run that the session belongs to now; new entries without a run get this one."""
+
+    @property
+    def has_removals(self) -> bool:
+        """Whether entries were removed."""
+        return self.last_sequence != self.entry_count
 
 
 class TranscriptEntry(Struct, frozen=True):
     """One immutable entry of a session."""
 
     sequence: int
-    """Position in the session, from 1, without gaps."""
+    """Position in the session, from 1. Numbers of removed entries are not used again."""
     at: TimestampMs
     role: SpeakerRole
     content: str
     message: str | None = None
     plugin: str = ""
     sender: str | None = None
+    item: str | None = None
+    """Structured form of the entry as JSON, such as content parts or a tool call."""
+    run: str | None = None
+    """Run that wrote the entry."""
+
+    @property
+    def size(self) -> int:
+        """Characters, roughly the memory that it takes."""
+        return len(self.content) + len(self.item or "")
 
 
 class SessionAppend(Struct, frozen=True):
@@ -84,6 +92,26 @@ class SessionAppend(Struct, frozen=True):
     entries: tuple[TranscriptEntry, ...]
     idempotency_key: IdempotencyKey | None = None
     """Marked with the assigned sequence numbers in the same transaction."""
+
+
+class EntryRemoval(Struct, frozen=True):
+    """Removal of a session's last entry, or of all entries."""
+
+    tenant: str
+    agent: str
+    session: str
+    at: TimestampMs
+    is_complete: bool = False
+    """Whether all entries are removed."""
+    idempotency_key: IdempotencyKey | None = None
+    """Marked with the number of the last removed entry in the same transaction."""
+
+
+class RemovedEntries(Struct, frozen=True):
+    """Result of a removal: the session afterwards, and the last entry if there was one."""
+
+    session: Session
+    last: TranscriptEntry | None
 
 
 class TranscriptHit(Struct, frozen=True):
@@ -111,24 +139,6 @@ class Transcript(Struct, frozen=True):
     """Non-blank lines that could not be parsed."""
 
 
-def parse_session_id(text: str) -> str:
-    """Return a session id in canonical form. Raises ValidationError."""
-    if not _ID.fullmatch(text):
-        raise ValidationError("a session id must be a UUID")
-    return _format_uuid(re.sub("[^0-9a-f]", "", text.lower().removeprefix("urn:uuid:")))
-
-
-def new_session_id(seed: str) -> str:
-    """Derive a version 4 UUID from an unguessable text."""
-    hex_digits = hashlib.sha256(seed.encode()).hexdigest()
-    variant = "89ab"[int(hex_digits[16], 16) % 4]
-    return _format_uuid(f"{hex_digits[:12]}4{hex_digits[13:16]}{variant}{hex_digits[17:32]}")
-
-
-def _format_uuid(digits: str) -> str:
-    return "-".join(digits[start:end] for start, end in pairwise((0, 8, 12, 16, 20, 32)))
-
-
 class _Header(Struct, tag_field="type", tag="session"):
     version: int
     id: str
@@ -144,6 +154,8 @@ class _Entry(Struct, tag_field="type", tag="entry"):
     message_id: str | UnsetType | None = UNSET
     source_plugin: str | UnsetType | None = UNSET
     sender_id: str | UnsetType | None = UNSET
+    run_id: str | UnsetType | None = UNSET
+    item: Raw | UnsetType = UNSET
 
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -173,6 +185,8 @@ def encode_entry(entry: TranscriptEntry) -> bytes:
                 UNSET if entry.message is None else entry.message,
                 entry.plugin,
                 UNSET if entry.sender is None else entry.sender,
+                UNSET if entry.run is None else entry.run,
+                UNSET if entry.item is None else Raw(entry.item.encode()),
             )
         )
         + b"\n"
@@ -218,7 +232,11 @@ def _parse_line(raw_line: bytes, sequence: int) -> TranscriptHeader | Transcript
         return TranscriptHeader(decoded.id, at, decoded.agent_id, decoded.source_plugin)
     message, sender = decoded.message_id or None, decoded.sender_id or None
     plugin = decoded.source_plugin or ""
-    return TranscriptEntry(sequence, at, decoded.role, decoded.content, message, plugin, sender)
+    item = None if decoded.item is UNSET else bytes(decoded.item).decode()
+    return TranscriptEntry(
+        *(sequence, at, decoded.role, decoded.content, message, plugin, sender, item),
+        decoded.run_id or None,
+    )
 
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

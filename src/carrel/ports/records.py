@@ -79,3 +79,8 @@ class Records(Protocol):
         self, tenant: str, *, before: int = 0, limit: int = 100
     ) -> tuple[AuditEntry, ...]:
         """Return audit entries, newest first, with ids below `before` if not 0."""
+
+    async def find_audit_entries(
+        self, tenant: str, commits: Sequence[tuple[TimestampMs, str, str]]
+    ) -> tuple[AuditEntry | None, ...]:
+        """Return the audit entry of each commit by its time, author and reason."""

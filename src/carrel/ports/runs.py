@@ -27,9 +27,18 @@ class Runs(Protocol):
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Run | None, ...]: ...
 
     async def list(
-        self, tenant: str, *, scope: Scope | None = None, before: str = "", limit: int = 100
+        self,
+        tenant: str,
+        *,
+        scope: Scope | None = None,
+        session: str | None = None,
+        before: str = "",
+        limit: int = 100,
     ) -> tuple[Run, ...]:
-        """Return runs by id descending, those before `before` if given."""
+        """Return runs by id descending, those before `before` if given.
+
+        Those of a session need the scope of its agent.
+        """
 
     async def newest_by_scope(self, tenant: str, scopes: Sequence[Scope]) -> tuple[Run | None, ...]:
         """Return the newest run of each scope (by id), None if it has none."""

@@ -8,7 +8,14 @@ from typing import Protocol
 from carrel.core.identifiers import TimestampMs
 from carrel.core.runs import Audience
 from carrel.core.search.bm25 import TermStatistics, TermWeight
-from carrel.core.sessions import Session, SessionAppend, TranscriptEntry, TranscriptHit
+from carrel.core.sessions import (
+    EntryRemoval,
+    RemovedEntries,
+    Session,
+    SessionAppend,
+    TranscriptEntry,
+    TranscriptHit,
+)
 from carrel.core.store.idempotency import IdempotencyKey
 
 
@@ -18,10 +25,10 @@ class Sessions(Protocol):
     async def start(
         self, sessions: Sequence[Session], idempotency_key: IdempotencyKey | None = None
     ) -> tuple[Session, ...]:
-        """Start each session; return the existing one if its id is in use in the tenant.
+        """Start each session; return the existing one if its agent has one of this id.
 
-        The key is marked with the number of new sessions and the numbers of the ids.
-        Concurrent starts create one session. The caller checks that it belongs to the right agent.
+        The key is marked with the number of new sessions and the numbers of the ids, 0 for an id
+        that is no UUID. Concurrent starts create one session.
         """
 
     async def append(self, additions: Sequence[SessionAppend]) -> tuple[Session | None, ...]:
@@ -29,15 +36,26 @@ class Sessions(Protocol):
 
         None if the agent has no such session or it is closed; this does not affect the others. When
         this returns, entries are durable and searchable, and idempotency keys are marked. If it
-        raises, nothing was added.
+        raises, nothing was added. An entry without a run gets that of the session.
         """
+
+    async def remove(self, removals: Sequence[EntryRemoval]) -> tuple[RemovedEntries | None, ...]:
+        """Remove the last entry or all entries of each session, with their search terms.
+
+        None if the agent has no such session or it is closed; this does not affect the others.
+        """
+
+    async def set_run(self, sessions: Sequence[Session]) -> None:
+        """Store the run of each session."""
 
     async def close(
         self, tenant: str, agent: str, ids: Sequence[str], at: TimestampMs
     ) -> tuple[Session | None, ...]:
         """End each session and return it; sessions that have ended are unchanged."""
 
-    async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Session | None, ...]: ...
+    async def get(
+        self, tenant: str, agent: str, ids: Sequence[str]
+    ) -> tuple[Session | None, ...]: ...
 
     async def count(self, tenant: str, agents: Sequence[str]) -> tuple[int, ...]:
         """Return the number of sessions of each agent."""
@@ -54,9 +72,25 @@ class Sessions(Protocol):
         """Return an agent's sessions by (last_entry_at, id) descending."""
 
     async def read(
-        self, tenant: str, id: str, *, after: int = 0, limit: int = 100
+        self, tenant: str, agent: str, id: str, *, after: int = 0, limit: int = 100
     ) -> tuple[TranscriptEntry, ...]:
         """Return entries past a sequence number: at least one, up to MAX_READ_BYTES."""
+
+    async def read_latest(
+        self, tenant: str, agent: str, id: str, *, before: int | None = None, limit: int = 100
+    ) -> tuple[TranscriptEntry, ...]:
+        """Return entries before a sequence number, newest first, as `read`."""
+
+    async def read_of_run(
+        self,
+        tenant: str,
+        agent: str,
+        run: str,
+        *,
+        after: tuple[str, int] = ("", 0),
+        limit: int = 100,
+    ) -> tuple[TranscriptHit, ...]:
+        """Return entries that a run wrote, by session and sequence, as `read`."""
 
     async def count_terms(self, tenant: str, agent: str, terms: Sequence[str]) -> TermStatistics:
         """Count the entries of an agent with each of these terms, up to MAX_COUNTED each."""
@@ -78,7 +112,7 @@ class Sessions(Protocol):
     async def list_updated(
         self, since: TimestampMs, *, after: Session | None = None, limit: int = 500
     ) -> tuple[Session, ...]:
-        """Return sessions with last_entry_at >= `since`, by (last_entry_at, tenant, id).
+        """Return sessions with last_entry_at >= `since`, by (last_entry_at, tenant, agent, id).
 
         Of all tenants: only for maintenance.
         """
@@ -93,8 +127,8 @@ class Sessions(Protocol):
         """
 
     async def index_batch(
-        self, after: tuple[str, str, int] | None = None, *, limit: int = 500
-    ) -> tuple[tuple[str, str, int] | None, int]:
+        self, after: tuple[str, str, str, int] | None = None, *, limit: int = 500
+    ) -> tuple[tuple[str, str, str, int] | None, int]:
         """Index a batch of entries past a position that are not indexed yet.
 
         Returns the new position, None at the end, and the number of indexed entries.
@@ -121,17 +155,17 @@ class TranscriptFiles(Protocol):
         ValidationError if it is outside the allowed root.
         """
 
-    async def count_entries(self, folder: str, session: Session, agent: str) -> int:
-        """Return the entry count of a session's file, created if absent.
+    async def find_position(self, folder: str, session: Session, agent: str) -> int:
+        """Return the number of the last entry in a session's file, created if absent.
 
-        An unreadable file is started again. Raises ValidationError as `claim`, and Conflict if the
-        file belongs to another session.
+        An unreadable file is started again, and one with entries that were removed since. Raises
+        ValidationError as `claim`, and Conflict if the file belongs to another session.
         """
 
     async def append(
-        self, folder: str, session: Session, after: int, lines: bytes, count: int
+        self, folder: str, session: Session, after: int, lines: bytes, last: int
     ) -> None:
-        """Append lines of `count` entries to a file that has `after` entries."""
+        """Append lines up to entry `last` to a file whose position is `after`."""
 
     async def delete(self, folder: str, owner: str, sessions: Sequence[Session]) -> None:
         """Delete the files of these sessions if the owner has the directory.

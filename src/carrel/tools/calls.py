@@ -127,7 +127,9 @@ async def open_tool_context(
             raise NotFound(f"no such run of this agent: {run}")
         audiences.append(run_record.mode)
     if session is not None:
-        audiences.append((await sessions.get(ports, actor, record.id, session)).mode)
+        session_record = await sessions.get(ports, actor, record.id, session)
+        audiences.append(session_record.mode)
+        session = session_record.id
     audience = Audience.SHARED if Audience.SHARED in audiences else Audience.MAIN
     return ToolContext(ports, actor, record, stack, audience, session, run_record)
 

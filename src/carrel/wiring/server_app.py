@@ -19,6 +19,7 @@ from carrel.ports import Ports
 from carrel.server.graphql import http
 from carrel.server.http.app import HttpApp, create_app
 from carrel.server.http.cookies import SiteSettings
+from carrel.server.http.cross_origin import CrossOriginAccess, is_origin
 from carrel.server.http.endpoint import Endpoint, Headers
 from carrel.server.http.metrics import Metrics
 from carrel.server.http.request_log import configure
@@ -26,7 +27,7 @@ from carrel.server.mcp import http as mcp_http
 from carrel.server.rest.accounts import browser_oidc, browser_session, invitations
 from carrel.server.rest.files import conformance
 from carrel.server.web import http as web_http
-from carrel.settings import Settings
+from carrel.settings import Settings, SettingsError
 from carrel.wiring.background import background_work
 from carrel.wiring.oidc import create_code_flow, create_issuer
 from carrel.wiring.ports import open_ports
@@ -53,7 +54,19 @@ def endpoints(settings: Settings) -> tuple[Endpoint, ...]:
 
 def site_settings(settings: Settings) -> SiteSettings:
     hosts = _split_names(f"{settings.host},{settings.allowed_hosts}")
-    return SiteSettings(settings.public_url, hosts, _split_names(settings.allowed_origins))
+    origins = _split_names(f"{settings.allowed_origins},{settings.cors_origins}")
+    return SiteSettings(settings.public_url, hosts, origins)
+
+
+def cross_origin_access(settings: Settings) -> CrossOriginAccess:
+    """Origins of web pages that may read responses. Raises SettingsError."""
+    origins = _split_names(settings.cors_origins)
+    for origin in sorted(origins):
+        if not is_origin(origin):
+            raise SettingsError(
+                f"CARREL_CORS_ORIGINS: {origin} is not an origin such as https://app.example.com"
+            )
+    return CrossOriginAccess(origins)
 
 
 def _split_names(text: str) -> frozenset[str]:
@@ -64,27 +77,27 @@ def authenticator(ports: Ports, settings: Settings) -> Callable[[Headers], Await
     by_token = _token_authenticator(ports, settings)
 
     def authenticate(headers: Headers) -> Awaitable[Actor]:
-        """Authenticate by Authorization, or as a service by x-api-key and x-tenant-id."""
+        """Authenticate by Authorization, or as a service or agent by x-api-key."""
         if b"x-api-key" in headers or b"x-tenant-id" in headers:
             return by_service(headers)
         return by_token(_bearer_token(headers.get(b"authorization", b"")))
 
     async def by_service(headers: Headers) -> Actor:
-        """Authenticate a service; a tenant header that contradicts the key is refused."""
+        """Authenticate by a key; a tenant header that contradicts the key is refused."""
         key, tenant_header = headers.get(b"x-api-key"), headers.get(b"x-tenant-id")
-        tenant = (tenant_header or b"").decode("latin-1").strip()
+        tenant = None if tenant_header is None else tenant_header.decode("latin-1").strip()
         try:
             actor = await by_token(_bearer_token(headers.get(b"authorization", b"")))
         except Unauthenticated:
             if key is None:
                 raise
             token = key.decode("latin-1")
-            service = await ports.attempts.limit(
+            caller = await ports.attempts.limit(
                 token, lambda: credentials.authenticate(ports, token)
             )
-            await credentials.require_service(ports, service, tenant)
-            return service
-        if tenant_header is not None:
+            await credentials.require_machine(ports, caller, tenant)
+            return caller
+        if tenant is not None:
             await credentials.require_own_tenant(ports, actor, tenant)
         return actor
 
@@ -209,6 +222,7 @@ async def run_app(
                 tracer=_tracer(settings),
                 mounts=(mount, *web_http.MOUNTS),
                 site=site,
+                cross_origin=cross_origin_access(settings),
                 closing=closing,
             )
             observe_store(metrics, store, app.caches.responses)

@@ -18,6 +18,7 @@ from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.overlay import stacks
 from carrel.actions.runs import runs
+from carrel.actions.runs.run_request import RunRequest
 from carrel.core.access import Actor, CredentialKind, Role
 from carrel.core.identifiers import Path, Stack
 from carrel.core.runs import RunStatus
@@ -93,7 +94,7 @@ async def test_a_stream_of_a_run_ends_with_the_callers_credential(anywhere: Port
     ports = anywhere
     _, owner = await create_tenant(ports)
     _, bob = await add_person(ports, owner, "bob", Role.ADMIN)
-    run = await runs.start(ports, owner, runs.RunRequest("w"))
+    run = await runs.start(ports, owner, RunRequest("w"))
     _, batches = await run_log.listen_to_run(ports, bob, run)
     async with aclosing(batches):
         assert await anext(batches)

@@ -24,7 +24,7 @@ from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.public_cursors import FROM_START, conceal_cursor, conceal_event
 from carrel.actions.runs import runs
-from carrel.actions.runs.runs import RunRequest
+from carrel.actions.runs.run_request import RunRequest
 from carrel.core.access import Actor
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, Scope

@@ -31,7 +31,7 @@ from carrel.actions.events.webhooks import WebhookPatch
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.runs import runs
-from carrel.actions.runs.runs import RunRequest
+from carrel.actions.runs.run_request import RunRequest
 from carrel.adapters.aes_vault import AesGcmVault
 from carrel.core.access import Actor
 from carrel.core.identifiers import Path

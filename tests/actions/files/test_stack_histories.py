@@ -17,7 +17,7 @@ from carrel.actions.overlay import pin_reviews, stacks
 from carrel.actions.policy import policies
 from carrel.actions.policy.policy_models import ClassRuleModel, LimitsModel, PolicyModel
 from carrel.actions.runs import runs, snapshots
-from carrel.actions.runs.runs import RunRequest
+from carrel.actions.runs.run_request import RunRequest
 from carrel.core.errors import Forbidden, NotFound, WorkspaceConflict
 from carrel.core.identifiers import Digest, Path, ScopeKind, Stack, digest
 from carrel.core.overlay.compose import File

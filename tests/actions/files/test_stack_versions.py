@@ -14,7 +14,7 @@ from carrel.actions.files.files import WriteOptions
 from carrel.actions.overlay import pin_reviews
 from carrel.actions.overlay.stack_versions import StackVersion
 from carrel.actions.runs import runs, snapshots
-from carrel.actions.runs.runs import RunRequest
+from carrel.actions.runs.run_request import RunRequest
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path, Stack, digest
 from carrel.core.overlay.compose import File

@@ -26,6 +26,7 @@ from carrel.actions.accounts import secrets
 from carrel.actions.agents import agents
 from carrel.actions.git import history as git_history
 from carrel.actions.runs import runs
+from carrel.actions.runs.run_request import RunRequest
 from carrel.core.errors import ValidationError
 from carrel.ports import Ports
 
@@ -35,7 +36,7 @@ pytestmark = pytest.mark.anyio
 async def test_every_store_commit_is_a_git_commit(anywhere: Ports) -> None:
     git_agent = await GitAgent.of(anywhere)
     await git_agent.put(SOUL, "calm", reason="be calm\n\nIt was asked for.")
-    run = await runs.start(anywhere, git_agent.owner, runs.RunRequest("noop", agent="marco"))
+    run = await runs.start(anywhere, git_agent.owner, RunRequest("noop", agent="marco"))
     await git_agent.put("notes/one.md", "1", run=run.id)
     await git_agent.write({"SOUL.md": "calmer", "MEMORY.md": "new", "notes/one.md": None})
     await git_agent.put("empty.md", "")

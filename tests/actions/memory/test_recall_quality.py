@@ -9,7 +9,7 @@ from tests.support.memory_agents import create_memory_agent
 from carrel.actions.memory import memories
 from carrel.actions.search.search import SearchScope, search
 from carrel.actions.sessions import sessions
-from carrel.actions.sessions.sessions import NewEntry
+from carrel.actions.sessions.new_entries import NewEntry
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio

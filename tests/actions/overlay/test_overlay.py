@@ -17,6 +17,7 @@ from carrel.actions.overlay import pin_reviews
 from carrel.actions.policy import policies
 from carrel.actions.policy.policy_models import ClassRuleModel, LimitsModel, PolicyModel
 from carrel.actions.runs import runs, snapshots
+from carrel.actions.runs.run_request import RunRequest
 from carrel.core.access import CredentialKind, Role
 from carrel.core.errors import (
     Forbidden,
@@ -363,16 +364,16 @@ async def test_a_pinned_identity_is_renamed_by_an_override_that_can_be_reverted(
 async def test_no_caller_sets_a_reserved_variable_of_a_run(tenant: OverlayTenant) -> None:
     ports, owner = tenant.ports, tenant.owner
     for name in ("agent_name", "human_name", "class:000"):
-        request = runs.RunRequest(agent="marco", variables={name: "live GUARDRAILS.md"})
+        request = RunRequest(agent="marco", variables={name: "live GUARDRAILS.md"})
         with pytest.raises(ValidationError, match=name):
             await runs.start(ports, owner, request)
-    run = await runs.start(ports, owner, runs.RunRequest(agent="marco", variables={"topic": "x"}))
+    run = await runs.start(ports, owner, RunRequest(agent="marco", variables={"topic": "x"}))
     assert run.variables["topic"] == "x"
 
 
 async def test_a_run_reads_the_same_after_everything_has_changed(tenant: OverlayTenant) -> None:
     ports, owner = tenant.ports, tenant.owner
-    run = await runs.start(ports, owner, runs.RunRequest(agent="marco"))
+    run = await runs.start(ports, owner, RunRequest(agent="marco"))
     loaded = {
         path: (await snapshots.read_file(ports, run, path))
         for path in (SOUL, RULES, USER, IDENTITY)
@@ -383,7 +384,7 @@ async def test_a_run_reads_the_same_after_everything_has_changed(tenant: Overlay
     await policies.put(
         ports, owner, PolicyModel(classes=(ClassRuleModel("SOUL.md", FileClass.PINNED),))
     )
-    replayed = await runs.start(ports, owner, runs.RunRequest(replay_of=run.id))
+    replayed = await runs.start(ports, owner, RunRequest(replay_of=run.id))
     for item in (run, replayed):
         again = {
             path: files.render_content(*(await snapshots.read_file(ports, item, path)))

@@ -18,7 +18,7 @@ from carrel.actions.policy import policies
 from carrel.actions.policy.policy_models import LimitsModel, PolicyModel
 from carrel.actions.prompt import prompts
 from carrel.actions.runs import diff, runs, snapshots
-from carrel.actions.runs.runs import RunRequest
+from carrel.actions.runs.run_request import RunRequest
 from carrel.actions.timezones import local_date
 from carrel.adapters.tokenizers.splintr import SplintrTokens
 from carrel.core.access import Role

@@ -16,7 +16,7 @@ from carrel.actions.policy import policies
 from carrel.actions.policy.policy_models import LimitsModel, PolicyModel
 from carrel.actions.prompt import lint, prompts
 from carrel.actions.runs import diff, runs, snapshots
-from carrel.actions.runs.runs import RunRequest
+from carrel.actions.runs.run_request import RunRequest
 from carrel.actions.sandbox import sandboxes, workspaces
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.files.file_kinds import LINK_TYPE

@@ -8,7 +8,7 @@ from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
 from carrel.actions.runs import diff, runs, snapshots
-from carrel.actions.runs.runs import RunRequest
+from carrel.actions.runs.run_request import RunRequest
 from carrel.core.access import Actor
 from carrel.core.errors import Conflict, NotFound
 from carrel.core.identifiers import Path, Scope, ScopeKind

@@ -16,7 +16,7 @@ from carrel.actions.files.files import WriteOptions
 from carrel.actions.policy import policies
 from carrel.actions.policy.policy_models import LimitsModel, PolicyModel
 from carrel.actions.runs import diff, runs, snapshots
-from carrel.actions.runs.runs import RunRequest
+from carrel.actions.runs.run_request import RunRequest
 from carrel.core.access import Actor
 from carrel.core.errors import Conflict, NotFound, ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack

@@ -12,7 +12,7 @@ from tests.support.tenants import create_tenant, race, start_after_yields
 from carrel.actions.files import files
 from carrel.actions.overlay import stacks
 from carrel.actions.runs import runs, snapshots
-from carrel.actions.runs.runs import RunRequest
+from carrel.actions.runs.run_request import RunRequest
 from carrel.actions.sandbox import sandboxes, workspaces
 from carrel.actions.sandbox.tool_access import load_tool_access
 from carrel.adapters.http_webhooks import HttpWebhookSender

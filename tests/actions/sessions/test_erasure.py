@@ -33,10 +33,10 @@ from carrel.actions.memory.memories import NewMemory
 from carrel.actions.overlay import stacks
 from carrel.actions.records import commit_changes
 from carrel.actions.runs import runs, snapshots
-from carrel.actions.runs.runs import RunRequest
+from carrel.actions.runs.run_request import RunRequest
 from carrel.actions.sessions import sessions
 from carrel.actions.sessions.erasure import delete_session
-from carrel.actions.sessions.sessions import NewEntry
+from carrel.actions.sessions.new_entries import NewEntry
 from carrel.actions.sessions.transcript_mirror import MirrorFollower
 from carrel.adapters.filesystem.transcript_directory import DirectoryTranscriptMirror
 from carrel.core.access import Actor

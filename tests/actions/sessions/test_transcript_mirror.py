@@ -18,8 +18,8 @@ from tests.support.tenants import create_tenant
 
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
-from carrel.actions.sessions import sessions, transcript_mirror
-from carrel.actions.sessions.sessions import NewEntry
+from carrel.actions.sessions import sessions, transcript_mirror, transcripts
+from carrel.actions.sessions.new_entries import NewEntry
 from carrel.actions.sessions.transcript_mirror import (
     RETRY_MS,
     MirrorFollower,
@@ -61,7 +61,7 @@ async def append_texts(
 
 async def export(ports: Ports, owner: Actor, id: str, agent: str = "kate") -> bytes:
     session = await sessions.get(ports, owner, agent, id)
-    return b"".join([chunk async for chunk in sessions.export_jsonl(ports, session)])
+    return b"".join([chunk async for chunk in transcripts.export_jsonl(ports, session)])
 
 
 def read_files(root: File) -> dict[str, bytes]:
@@ -281,18 +281,18 @@ async def test_an_append_after_another_processs_append_is_refused(
     await create_agent(ports, owner, "kate", "kate")
     await append_texts(ports, owner, IDS[0], "one")
     session = await sessions.get(ports, owner, "kate", IDS[0])
-    lines = encode_entries(await ports.sessions.read(session.tenant, session.id))
+    lines = encode_entries(await ports.sessions.read(session.tenant, session.agent, session.id))
     first, second = DirectoryTranscriptMirror(tmp_path), DirectoryTranscriptMirror(tmp_path)
     for mirror in (first, second):
         await mirror.claim("kate", "o", {})
-        assert await mirror.count_entries("kate", session, "kate") == 0
+        assert await mirror.find_position("kate", session, "kate") == 0
 
     await second.append("kate", session, 0, lines, 1)
     with pytest.raises(OSError, match="changed by another process"):
         await first.append("kate", session, 0, lines, 1)
 
     assert list(read_files(tmp_path).values()) == [await export(ports, owner, IDS[0])]
-    assert await first.count_entries("kate", session, "kate") == 1
+    assert await first.find_position("kate", session, "kate") == 1
 
 
 async def test_a_failed_append_is_retried(ports: Ports, tmp_path: File) -> None:

@@ -215,8 +215,8 @@ DAMAGES: dict[str, tuple[Break, str]] = {
     ),
     "a lost session": (drop("session"), "entry 1 of session 5f0c8a52-2f5e-4d3c-9f10-000000000000"),
     "a session with a non-canonical id": (
-        put("session", "id", "5F0C"),
-        "its id is not a canonical UUID",
+        put("session", "id", "a\0b"),
+        "its id is not canonical",
     ),
     "a session with an unknown mode": (put("session", "mode", "lost"), "its mode is unknown"),
     "a session with invalid timestamps": (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
@@ -28,12 +28,16 @@ async def list_audit_entries(
     return Page(page, page[-1].id if has_more else None)
 
 
+async def load_person_names(ports: Ports, tenant: str, authors: Collection[str]) -> dict[str, str]:
+    """Load the names of the authors that are people, by id."""
+    people = await ports.records.get(tenant, RecordType.PERSON, sorted(authors))
+    return {person.id: person_from_record(person).name for person in people if person}
+
+
 async def _to_public(
     ports: Ports, tenant: str, entries: Sequence[AuditEntry]
 ) -> tuple[AuditEntry, ...]:
-    authors = sorted({entry.author for entry in entries})
-    people = await ports.records.get(tenant, RecordType.PERSON, authors)
-    names = {person.id: person_from_record(person).name for person in people if person}
+    names = await load_person_names(ports, tenant, {entry.author for entry in entries})
     names |= {entry.key.id: entry.key.name for entry in entries if entry.key}
     return tuple(
         replace(

@@ -45,11 +45,12 @@ async def authenticate(ports: Ports, token: str) -> Actor:
     return actor
 
 
-async def require_service(ports: Ports, actor: Actor, tenant: str) -> None:
-    """Raise Unauthenticated unless the caller is a service of this tenant, named by id or slug."""
-    if actor.kind is not CredentialKind.SERVICE:
+async def require_machine(ports: Ports, actor: Actor, tenant: str | None) -> None:
+    """Raise Unauthenticated for a person, or if a tenant is named, by id or slug, that differs."""
+    if actor.kind is CredentialKind.PERSON:
         raise Unauthenticated(INVALID_CREDENTIAL)
-    await require_own_tenant(ports, actor, tenant)
+    if tenant is not None and not await _tenant_matches(ports, actor.tenant, tenant):
+        raise Unauthenticated(INVALID_CREDENTIAL)
 
 
 async def require_own_tenant(ports: Ports, actor: Actor, tenant: str) -> None:

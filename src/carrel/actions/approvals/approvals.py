@@ -107,7 +107,7 @@ async def _draft_approval(ports: Ports, actor: Actor, request: ApprovalRequest) 
         expected_version=request.expected_version,
         run=request.run,
         session=request.session,
-        entry_count=await _count_session_entries(ports, actor.tenant, request.session),
+        entry_count=await _last_entry(ports, actor.tenant, request.agent, request.session),
         call=request.call,
     )
 
@@ -229,10 +229,10 @@ async def _commit_answer(
     return updated
 
 
-async def supersede(ports: Ports, tenant: str, session: str) -> None:
+async def supersede(ports: Ports, tenant: str, agent: str, session: str) -> None:
     """Cancel pending approvals of a session after a new user message."""
     async for record in iter_records(
-        ports, tenant, RecordType.APPROVAL, session_index_key(session)
+        ports, tenant, RecordType.APPROVAL, session_index_key(agent, session)
     ):
         with suppress(
             Busy, Conflict
@@ -269,8 +269,8 @@ async def can_answer(ports: Ports, actor: Actor, approval: Approval) -> bool:
     return True
 
 
-async def _count_session_entries(ports: Ports, tenant: str, session: str | None) -> int:
+async def _last_entry(ports: Ports, tenant: str, agent: str, session: str | None) -> int:
     if session is None:
         return 0
-    [record] = await ports.sessions.get(tenant, [session])
-    return record.entry_count if record else 0
+    [record] = await ports.sessions.get(tenant, agent, [session])
+    return record.last_sequence if record else 0

@@ -124,7 +124,8 @@ async def is_superseded(ports: Ports, approval: Approval) -> bool:
     if approval.session is None:
         return False
     after = approval.entry_count
-    while entries := await ports.sessions.read(approval.tenant, approval.session, after=after):
+    key = (approval.tenant, approval.agent, approval.session)
+    while entries := await ports.sessions.read(*key, after=after):
         if any(entry.role is SpeakerRole.USER for entry in entries):
             return True
         after = entries[-1].sequence

@@ -103,6 +103,11 @@ class PendingRecords:
     ) -> tuple[AuditEntry, ...]:
         return await self._stored.audit(tenant, before=before, limit=limit)
 
+    async def find_audit_entries(
+        self, tenant: str, commits: Sequence[tuple[TimestampMs, str, str]]
+    ) -> tuple[AuditEntry | None, ...]:
+        return await self._stored.find_audit_entries(tenant, commits)
+
     async def find_conflict(self, commit: Commit) -> ExpectationFailed | None:
         """Return the first expectation about records that does not hold."""
         for collection in commit.collection_revisions:

@@ -137,7 +137,7 @@ async def _run_batch(
         actor.tenant, stage, rewrite, after=after, limit=_row_limit(stage), dry_run=dry_run
     )
     if stage == "session_entry" and rows.changed and not dry_run:
-        await _rewrite_transcripts(ports, actor, {key[1] for key in rows.changed})
+        await _rewrite_transcripts(ports, actor, {(key[1], key[2]) for key in rows.changed})
     return rows.examined, _advance(state, rows.position, {stage: len(rows.changed)})
 
 
@@ -222,14 +222,15 @@ async def _cancel_call(ports: Ports, purge: TextPurge, record: Record, *, dry_ru
     return True
 
 
-async def _rewrite_transcripts(ports: Ports, actor: Actor, ids: set[str]) -> None:
+async def _rewrite_transcripts(ports: Ports, actor: Actor, keys: set[tuple[str, str]]) -> None:
     """Write the transcript files of changed sessions again."""
     if ports.transcript_files is None:
         return
-    sessions = [s for s in await ports.sessions.get(actor.tenant, sorted(ids)) if s]
     by_agent: dict[str, list[Session]] = {}
-    for session in sessions:
-        by_agent.setdefault(session.agent, []).append(session)
+    for owner in sorted({owner for owner, _ in keys}):
+        ids = sorted(id for agent_id, id in keys if agent_id == owner)
+        rows = await ports.sessions.get(actor.tenant, owner, ids)
+        by_agent[owner] = [session for session in rows if session]
     records = await ports.records.get(actor.tenant, RecordType.AGENT, list(by_agent))
     for agent in records:
         folder = agent and transcript_folder(agent)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from carrel.actions.overlay.pin_review_session import (
-    ACCEPT_PREFIX,
     FOR_ALL_SUFFIX,
-    ROLL_BACK_PREFIX,
     BulkOutcome,
     PinReviewSession,
     describe_change,
@@ -19,6 +17,7 @@ from carrel.core.errors import Conflict, NotFound, Refusal
 from carrel.core.identifiers import Digest, ScopeKind
 from carrel.core.overlay import pins
 from carrel.core.overlay.compose import Layers
+from carrel.core.overlay.file_reviews import ACCEPT_PREFIX, ROLL_BACK_PREFIX
 from carrel.core.overlay.planned_writes import PlannedWrite
 from carrel.core.store.entry import Head, Version
 from carrel.core.store.record import Record

@@ -18,6 +18,7 @@ from carrel.core.identifiers import Digest, Path, ScopeKind
 from carrel.core.overlay import agent_resolution, pins
 from carrel.core.overlay.compose import Layers
 from carrel.core.overlay.file_classes import FileClass
+from carrel.core.overlay.file_reviews import ACCEPT_PREFIX, ROLL_BACK_PREFIX
 from carrel.core.overlay.planned_writes import PlannedWrite, path_occupied_error
 from carrel.core.store.commit import Applied, Commit, Outcome, PathOccupied
 from carrel.core.store.entry import Entry, Head, Version
@@ -26,9 +27,7 @@ from carrel.core.store.record import Record, RecordType, record_revision
 from carrel.core.store.tree import Tree
 from carrel.ports import CorruptContent, Ports
 
-ROLL_BACK_PREFIX: Final = "roll "
 """Prefix of the commit reason of a roll-back."""
-ACCEPT_PREFIX: Final = "accept "
 FOR_ALL_SUFFIX: Final = ", for all"
 """Suffix of the commit reason of a bulk change."""
 _BATCH_SIZE: Final = 1_000

@@ -10,7 +10,6 @@ from msgspec import Struct
 from carrel.actions.blob_contents import load_contents
 from carrel.actions.overlay import bulk_roll_back
 from carrel.actions.overlay.pin_review_session import (
-    ROLL_BACK_PREFIX,
     BulkOutcome,
     PinReviewSession,
     accept_reason,
@@ -30,6 +29,7 @@ from carrel.core.identifiers import Digest, Path, Scope, ScopeKind, Stack
 from carrel.core.overlay import pins
 from carrel.core.overlay.compose import Layers, upstream_blob
 from carrel.core.overlay.file_classes import FileClass
+from carrel.core.overlay.file_reviews import ROLL_BACK_PREFIX
 from carrel.core.overlay.pins import PinStatus
 from carrel.core.store.entry import Head
 from carrel.core.store.idempotency import IdempotencyKey

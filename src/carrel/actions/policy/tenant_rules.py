@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct, structs
 
@@ -21,6 +21,8 @@ from carrel.core.store.record import CollectionRevision, RecordType, decode_body
 from carrel.ports import Ports
 
 Fields = TypeVar("Fields")
+_MAX_CACHED_CHARS: Final = 1024
+"""Longer texts are redacted without the redactor's cache of short ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,9 @@ class TenantRules:
     def _redact_value(self, value: Any) -> Any:
         match value:
             case str() if not isinstance(value, Enum):
-                return self.redact_text(value) if self.redactor.find_in_text(value) else value
+                is_long = len(value) > _MAX_CACHED_CHARS
+                has_secret = is_long or self.redactor.find_in_text(value)
+                return self.redact_text(value) if has_secret else value
             case Mapping():
                 return {
                     self._redact_value(name): self._redact_value(item)

@@ -15,6 +15,7 @@ from carrel.actions.overlay import stacks
 from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
 from carrel.actions.prompt_inputs import attached_scopes, load_prompt_inputs, run_prompt_inputs
 from carrel.actions.runs import snapshots
+from carrel.actions.timezones import local_date
 from carrel.core.access import Actor
 from carrel.core.files.file_kinds import LINK, file_kind
 from carrel.core.identifiers import Path, Stack
@@ -137,6 +138,16 @@ async def load_agent_prompt(
 ) -> AssembledPrompt:
     """Load the current prompt of an agent."""
     return await assemble_prompt(ports, await load_prompt_request(ports, actor, name, mode))
+
+
+def run_content_etag(run: Run) -> str:
+    """ETag of what a run reads: its layers, variables and audience. Equal for equal content."""
+    layers = {layer.scope: layer.revision for layer in run.snapshot}
+    variables = msgspec.json.encode(dict(run.variables), order="sorted").decode()
+    start_day = local_date(run.started_at, None).isoformat()
+    return revisions_etag(
+        tuple(layers), tuple(layers.values()), "run", run.mode, start_day, variables
+    )
 
 
 async def load_run_prompt(ports: Ports, run: Run) -> AssembledPrompt:

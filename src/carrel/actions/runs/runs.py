@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from contextlib import suppress
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
@@ -17,39 +16,22 @@ from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.prompt_inputs import attached_scopes, load_prompt_inputs, run_prompt_inputs
 from carrel.actions.records import Page, validate_cursor
 from carrel.actions.retry import MAX_ATTEMPTS, retry_on_conflict
+from carrel.actions.runs.run_request import RunRequest, validate_request
 from carrel.actions.runs.snapshots import SNAPSHOT_DELETED, current_stack, require_snapshot
+from carrel.actions.sessions import sessions
+from carrel.actions.sessions.sessions import SessionRequest
 from carrel.actions.timezones import local_date
-from carrel.core.access import Actor
+from carrel.core.access import Actor, Permission
 from carrel.core.errors import Busy, Conflict, NotFound, ValidationError
 from carrel.core.identifiers import Scope, ScopeKind, Stack, parse_identifier
 from carrel.core.overlay.agent_resolution import AgentFileResolver
 from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.prompt.workspace_notes import WorkspaceNotes
 from carrel.core.runs import NOOP_WORKFLOW, Audience, Run, RunStatus, SnapshotLayer, next_status
+from carrel.core.session_ids import parse_session_id
+from carrel.core.sessions import Session
 from carrel.core.store.idempotency import IdempotencyKey, id_from_number
 from carrel.ports import Ports
-
-_WORKFLOW_PATTERN: Final = re.compile(
-    r"[A-Za-z0-9](?:[A-Za-z0-9 ._:/@+-]{0,254}[A-Za-z0-9._/@+-])?"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class RunRequest:
-    """Request for a run; unset values come from the parent or the replayed run."""
-
-    workflow: str = ""
-    agent: str | None = None
-    """Id or slug; None for the caller's own workspace."""
-    workspace: str | None = None
-    """Name of a workspace; None for the caller's own."""
-    parent: str | None = None
-    share_parent: bool = False
-    """Use the parent's snapshot instead of the current workspace."""
-    replay_of: str | None = None
-    mode: Audience | None = None
-    variables: Mapping[str, str] = field(default_factory=dict)
-    """Metadata stored with the run; never used for placeholders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +47,7 @@ class _RunPlan:
     """Agent whose current values were used, if any."""
     workspace_notes: WorkspaceNotes = WorkspaceNotes()
     """Workspace notes at that moment."""
+    session: Session | None = None
 
 
 async def start(
@@ -74,7 +57,7 @@ async def start(
 
     Raises ValidationError, NotFound, Busy, or Conflict if a requested snapshot was deleted.
     """
-    _validate_request(request)
+    validate_request(request)
     request = (await load_rules(ports, actor.tenant)).redact_fields(request)
     return await _complete_noop(
         ports, await _start_consistent(ports, actor, request, idempotency_key)
@@ -97,13 +80,39 @@ async def _start_consistent(
     ports: Ports, actor: Actor, request: RunRequest, idempotency_key: IdempotencyKey | None
 ) -> Run:
     plan = await _plan(ports, actor, request)
+    if request.session is not None:
+        plan = await _join_session(ports, actor, request, plan)
     started = await _record_run(ports, actor, request, plan, idempotency_key)
     if await _is_consistent(ports, plan):
+        if plan.session is not None:
+            await ports.sessions.set_run([replace(plan.session, run=started.id)])
         return started
     await _apply_update(ports, started, RunStatus.CANCELLED, keep_snapshot=False)
     if idempotency_key is not None:
         await ports.idempotency.unmark(idempotency_key)
     raise Busy.with_conflicts()
+
+
+async def _join_session(
+    ports: Ports, actor: Actor, request: RunRequest, plan: _RunPlan
+) -> _RunPlan:
+    """Complete the plan with the session; a run in a shared session is shared.
+
+    Raises ValidationError, NotFound, Forbidden, and Conflict if the session is closed or has
+    another scope than the run.
+    """
+    actor.require(Permission.WORKSPACE_WRITE)
+    if plan.scope.kind is not ScopeKind.AGENT:
+        raise ValidationError("a run with a sessionId needs an agent")
+    wanted_session = SessionRequest(request.session, scope=plan.mode)
+    session, _ = await sessions.start_or_get(ports, actor, plan.scope.name, wanted_session)
+    if session.ended_at is not None:
+        raise Conflict("the session is closed")
+    if session.mode is plan.mode:
+        return dataclasses.replace(plan, session=session)
+    if request.mode is not None or plan.snapshot_owner is not None:
+        raise Conflict(f"the session has scope {session.mode}", scope=session.mode)
+    return dataclasses.replace(plan, session=session, mode=session.mode)
 
 
 async def _record_run(
@@ -124,6 +133,7 @@ async def _record_run(
         started_at=ports.clock.now(),
         parent=request.parent,
         replay_of=request.replay_of,
+        session=None if plan.session is None else plan.session.id,
         variables=plan.variables,
     )
     [started] = await ports.runs.start([(run, plan.layers)], idempotency_key)
@@ -149,23 +159,6 @@ async def _is_consistent(ports: Ports, plan: _RunPlan) -> bool:
         ).workspace_notes == plan.workspace_notes
     except NotFound:  # An attached workspace was deleted: the next attempt reports which.
         return False
-
-
-def _validate_request(request: RunRequest) -> None:
-    if not (request.workflow or request.agent or request.parent or request.replay_of):
-        raise ValidationError("a run needs a workflowId or an agentId")
-    if request.workflow and not _WORKFLOW_PATTERN.fullmatch(request.workflow):
-        raise ValidationError(
-            "workflowId must have 1 to 256 letters, digits, spaces and . _ : / @ + -"
-        )
-    if request.agent is not None and request.workspace is not None:
-        raise ValidationError("a run has an agentId or a workspaceId, not both")
-    if request.share_parent and request.parent is None:
-        raise ValidationError("shareSnapshot needs a parentRunId")
-    if request.share_parent and request.replay_of is not None:
-        raise ValidationError(
-            "a run uses the snapshot of its parent or of the replayed run, not both"
-        )
 
 
 async def _plan(ports: Ports, actor: Actor, request: RunRequest) -> _RunPlan:
@@ -302,20 +295,24 @@ def _agent_of(run: Run) -> str | None:
     return run.scope.name if run.scope.kind is ScopeKind.AGENT else None
 
 
-async def list_runs(
+async def list_runs(  # noqa: PLR0913 - filters of a listing
     ports: Ports,
     actor: Actor,
     *,
     agent: str | None = None,
     workspace: str | None = None,
+    session: str | None = None,
     cursor: str = "",
     limit: int = 100,
 ) -> Page[Run]:
-    """List runs, newest first, optionally of one agent or workspace.
+    """List runs, newest first, optionally of one agent, its session, or one workspace.
 
     Omits those of agents that the caller may not open.
     """
     before = validate_cursor(cursor, "run")
+    if session is not None and agent is None:
+        raise ValidationError("a sessionId needs the agentId of its agent")
+    session_id = None if session is None else parse_session_id(session)
     scope = actor.scope if actor.is_confined else None
     if agent is not None:
         scope = (await stacks.agent_stack(ports, actor, agent))[0]
@@ -323,13 +320,26 @@ async def list_runs(
         scope = (await stacks.workspace_stack(ports, actor, workspace))[0]
 
     async def load_page(before: str, limit: int) -> Page[Run]:
-        rows = await ports.runs.list(actor.tenant, scope=scope, before=before, limit=limit + 1)
+        rows = await ports.runs.list(
+            actor.tenant, scope=scope, session=session_id, before=before, limit=limit + 1
+        )
         has_more = len(rows) > limit
         return Page(rows[:limit], rows[limit - 1].id if has_more else None)
 
     if scope is not None:
         return await load_page(before, limit)
     return await list_open(ports, actor, load_page, _agent_of, cursor=before, limit=limit)
+
+
+async def abandon_start(ports: Ports, run: Run, key: IdempotencyKey | None) -> None:
+    """Cancel a run whose start failed afterwards, so that a repeated request starts another.
+
+    Without a store it stays.
+    """
+    with suppress(Exception):
+        await _apply_update(ports, run, RunStatus.CANCELLED)
+        if key is not None:
+            await ports.idempotency.unmark(key)
 
 
 async def update(

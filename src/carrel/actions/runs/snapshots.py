@@ -80,9 +80,11 @@ async def read_file(ports: Ports, run: Run, path: Path) -> tuple[File, bytes]:
     return run_file, content
 
 
-async def read_contents(ports: Ports, run: Run, workspace: Workspace) -> files.FileContents:
+async def read_contents(
+    ports: Ports, run: Run, workspace: Workspace, *, raw: bool = False
+) -> files.FileContents:
     """Read contents of a run's files in one batch; collects errors per path."""
-    contents_by_path = await files.read_contents(ports, workspace)
+    contents_by_path = await files.read_contents(ports, workspace, raw=raw)
     await verify_snapshot_kept(ports, run)
     return contents_by_path
 

@@ -12,7 +12,8 @@ from carrel.core.access import Actor, Permission
 from carrel.core.agents.agent import agent_config
 from carrel.core.approvals import approval_from_record, approval_index_key
 from carrel.core.errors import NotFound, ValidationError
-from carrel.core.sessions import Session, parse_session_id
+from carrel.core.session_ids import parse_session_id
+from carrel.core.sessions import Session
 from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.ports import Ports
 
@@ -58,10 +59,10 @@ async def delete_all_sessions(ports: Ports, tenant: str, agent: str, record: Rec
 
 async def _find_session(ports: Ports, agent: Record, id: str) -> Session:
     try:
-        [session] = await ports.sessions.get(agent.tenant, [parse_session_id(id)])
+        [session] = await ports.sessions.get(agent.tenant, agent.id, [parse_session_id(id)])
     except ValidationError:
         session = None
-    if session is None or session.agent != agent.id:
+    if session is None:
         raise NotFound("no such session")
     return session
 

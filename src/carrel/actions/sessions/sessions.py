@@ -3,51 +3,45 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
+
+from msgspec.structs import replace
 
 from carrel.actions.agent_access_audit import audit_agent_read
 from carrel.actions.approvals import approvals
 from carrel.actions.candidates import MAX_CANDIDATES, find_entries
 from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import load_rules
-from carrel.actions.progress import ProgressCallback, ProgressCounter, no_progress
 from carrel.actions.records import Page
+from carrel.actions.sessions.new_entries import NewEntry, clean_name, redact_entries
 from carrel.core import sessions
 from carrel.core.access import Actor
-from carrel.core.agents.agent import agent_from_record
 from carrel.core.agents.private_access import PrivateThing
-from carrel.core.errors import Conflict, NotFound, PayloadTooLarge, ValidationError
-from carrel.core.identifiers import TimestampMs
+from carrel.core.errors import Conflict, NotFound, ValidationError
+from carrel.core.identifiers import Scope, ScopeKind, TimestampMs
 from carrel.core.redaction.redactor import Redactor
 from carrel.core.runs import Audience, parse_audience
 from carrel.core.search.bm25 import rank_texts
 from carrel.core.search.full_text import parse_query
 from carrel.core.search.passages import Passage, find_passage
-from carrel.core.sessions import (
-    MAX_CONTENT_BYTES,
-    MAX_NAME_LENGTH,
-    Session,
-    SessionAppend,
-    SpeakerRole,
-    TranscriptEntry,
-    parse_session_id,
-)
+from carrel.core.session_ids import new_session_id, parse_session_id
+from carrel.core.sessions import Session, SessionAppend, SpeakerRole, TranscriptEntry
 from carrel.core.store.idempotency import IdempotencyKey
-from carrel.core.store.record import RecordType
 from carrel.ports import Ports
 
-MAX_ENTRIES_PER_APPEND: Final = 100
-"""Entries per append."""
+MAX_ENTRIES_PER_APPEND: Final = 1000
 PASSAGE_LENGTH: Final = 200
 """Characters of the passage of a search match, by default."""
 _PAGE_SIZE: Final = 500
+_MAX_UTF8_BYTES: Final = 4
+"""Bytes of a character."""
 _INLINE_RANKING_CHARS: Final = 256 * 1024
 """More characters are ranked in a thread."""
-_NAME_PATTERN: Final = re.compile(rf"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{{0,{MAX_NAME_LENGTH}}}")
-_CURSOR_PATTERN: Final = re.compile(r"([0-9]{1,18})\.([0-9a-f-]{36})")
+_CURSOR_PATTERN: Final = re.compile(r"([0-9]{1,18})\.([A-Za-z0-9_-]{1,1400})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +52,8 @@ class SessionRequest:
     """None for a new id."""
     plugin: str = ""
     scope: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NewEntry:
-    """Transcript entry to append."""
-
-    role: str
-    content: str
-    message: str | None = None
-    plugin: str = ""
-    sender: str | None = None
+    run: str | None = None
+    """Run that the session belongs to from now on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,55 +93,75 @@ async def start_or_get(
 ) -> tuple[Session, bool]:
     """Start a session or return the existing one; also whether it is new.
 
-    Raises ValidationError, NotFound, and Conflict if another agent has a session of that id, or if
-    a shared session is requested and the existing one is private: the caller would otherwise treat
-    private content as shared.
+    With a run, the session belongs to it from now on. Raises ValidationError, NotFound, and
+    Conflict if a shared session is requested and the existing one is private: the caller would
+    otherwise treat private content as shared.
     """
     owner = await _resolve_agent_id(ports, actor, agent)
-    new_id = (
-        parse_session_id(request.id)
-        if request.id is not None
-        else sessions.new_session_id(ports.clock.new_token("ses"))
-    )
-    redactor = (await load_rules(ports, actor.tenant)).redactor
+    rules = await load_rules(ports, actor.tenant)
     now = ports.clock.now()
     new = Session(
         tenant=actor.tenant,
-        id=new_id,
+        id=_choose_id(ports, rules.redactor, request.id),
         agent=owner,
         mode=parse_audience(request.scope),
-        plugin=_clean_name(redactor, request.plugin, "sourcePlugin"),
+        plugin=clean_name(rules, request.plugin, "sourcePlugin"),
         started_at=now,
         last_entry_at=now,
+        run=request.run,
     )
+    await require_runs(ports, new, [request.run])
     [session] = await ports.sessions.start([new], idempotency_key)
-    _require_match(session, owner, new.mode)
+    session = await _adapt(ports, session, new)
     return session, session == new
 
 
 async def get_started(
-    ports: Ports, actor: Actor, agent: str, number: int, scope: str | None
+    ports: Ports, actor: Actor, agent: str, number: int, request: SessionRequest
 ) -> Session:
     """Get the session whose start marked an idempotency key.
 
     Raises NotFound if it was deleted, and Conflict like `start_or_get`.
     """
     owner = await _resolve_agent_id(ports, actor, agent)
-    [session] = await ports.sessions.get(actor.tenant, [parse_session_id(f"{number:032x}")])
+    id = parse_session_id(f"{number:032x}" if request.id is None else request.id)
+    [session] = await ports.sessions.get(actor.tenant, owner, [id])
     if session is None:
         raise NotFound("no such session")
-    _require_match(session, owner, parse_audience(scope))
-    return session
+    mode = parse_audience(request.scope)
+    return await _adapt(ports, session, replace(session, mode=mode, run=request.run))
 
 
-def _require_match(session: Session, agent: str, mode: Audience) -> None:
-    """Refuse a session of another agent, or a private one where a shared one is requested."""
-    if session.agent != agent:
-        raise Conflict("session id is already in use")
-    if mode is Audience.SHARED and session.mode is not Audience.SHARED:
+async def _adapt(ports: Ports, session: Session, new: Session) -> Session:
+    """Give a session the requested run. Raises Conflict if it is private and shared is asked."""
+    if new.mode is Audience.SHARED and session.mode is not Audience.SHARED:
         raise Conflict(
             "the session has scope main, and a session's scope cannot change", scope=Audience.MAIN
         )
+    if new.run is not None and session.run != new.run:
+        session = replace(session, run=new.run)
+        await ports.sessions.set_run([session])
+    return session
+
+
+def _choose_id(ports: Ports, redactor: Redactor, id: str | None) -> str:
+    """Return the canonical form of an id, or a new one. Raises ValidationError."""
+    if id is None:
+        return new_session_id(ports.clock.new_token("ses"))
+    canonical = parse_session_id(id)
+    if redactor.find_in_text(canonical):
+        raise ValidationError("a session id must not contain a secret")
+    return canonical
+
+
+async def require_runs(ports: Ports, session: Session, ids: Sequence[str | None]) -> None:
+    """Raise NotFound unless all of these are runs of the session's agent."""
+    run_ids = sorted({id for id in ids if id is not None})
+    scope = Scope(session.tenant, ScopeKind.AGENT, session.agent)
+    runs = await ports.runs.get(session.tenant, run_ids) if run_ids else ()
+    for id, run in zip(run_ids, runs, strict=True):
+        if run is None or run.scope != scope:
+            raise NotFound(f"no such run of this agent: {id}")
 
 
 async def append(
@@ -167,7 +172,7 @@ async def append(
     new_entries: Sequence[NewEntry],
     idempotency_key: IdempotencyKey | None = None,
 ) -> tuple[TranscriptEntry, ...]:
-    """Append entries, all or none, and return them as stored.
+    """Append entries in one transaction, all or none, and return them as stored.
 
     Entries stay even if the turn fails. A user entry cancels pending approvals of the session.
     Raises ValidationError, NotFound, PayloadTooLarge, and Conflict if the session is closed.
@@ -175,21 +180,18 @@ async def append(
     session = await get(ports, actor, agent, id)
     if not 1 <= len(new_entries) <= MAX_ENTRIES_PER_APPEND:
         raise ValidationError(f"1 to {MAX_ENTRIES_PER_APPEND} entries can be added at a time")
-    redactor = (await load_rules(ports, actor.tenant)).redactor
-    now = ports.clock.now()
-    redacted = tuple(_redact_entry(redactor, entry, now) for entry in new_entries)
+    await require_runs(ports, session, [entry.run for entry in new_entries])
+    redacted = await redact_entries(ports, actor.tenant, new_entries)
     addition = SessionAppend(session.tenant, session.id, session.agent, redacted, idempotency_key)
     [updated] = await ports.sessions.append([addition])
     if updated is None:
         await get(ports, actor, agent, id)
         raise Conflict("the session is closed")
     if any(entry.role is SpeakerRole.USER for entry in redacted):
-        await approvals.supersede(ports, session.tenant, session.id)
-    first = updated.entry_count - len(redacted) + 1
+        await approvals.supersede(ports, session.tenant, session.agent, session.id)
+    first = updated.last_sequence - len(redacted) + 1
     return tuple(
-        TranscriptEntry(
-            first + n, now, entry.role, entry.content, entry.message, entry.plugin, entry.sender
-        )
+        replace(entry, sequence=first + n, run=entry.run or updated.run)
         for n, entry in enumerate(redacted)
     )
 
@@ -208,12 +210,21 @@ async def get(ports: Ports, actor: Actor, agent: str, id: str) -> Session:
     """Get a session of this agent. Raises NotFound, also for a malformed id."""
     owner = await _resolve_agent_id(ports, actor, agent)
     try:
-        [session] = await ports.sessions.get(actor.tenant, [parse_session_id(id)])
+        [session] = await ports.sessions.get(actor.tenant, owner, [parse_session_id(id)])
     except ValidationError:
         session = None
-    if session is None or session.agent != owner:
+    if session is None:
         raise NotFound("no such session")
     return session
+
+
+async def get_many(
+    ports: Ports, actor: Actor, agent: str, ids: Sequence[str]
+) -> tuple[Session, ...]:
+    """Get sessions of an agent by their canonical ids; omits missing ones."""
+    owner = await _resolve_agent_id(ports, actor, agent)
+    rows = await ports.sessions.get(actor.tenant, owner, ids)
+    return tuple(session for session in rows if session)
 
 
 async def get_transcript(ports: Ports, actor: Actor, agent: str, id: str) -> Session:
@@ -240,7 +251,7 @@ async def list_sessions(
     if len(rows) <= limit:
         return Page(rows, None)
     last = rows[limit - 1]
-    return Page(rows[:limit], f"{last.last_entry_at}.{last.id}")
+    return Page(rows[:limit], f"{last.last_entry_at}.{_encode_text(last.id)}")
 
 
 async def list_entries(
@@ -248,10 +259,38 @@ async def list_entries(
 ) -> tuple[Session, tuple[TranscriptEntry, ...]]:
     """Return a session and its entries after a sequence number.
 
-    May return fewer than `limit`; the last entry has the sequence `session.entries`.
+    May return fewer than `limit`: nothing follows if the last one has `session.last_sequence`.
     """
     session = await get_transcript(ports, actor, agent, id)
-    rows = await ports.sessions.read(session.tenant, session.id, after=after, limit=limit)
+    rows = await ports.sessions.read(*_key(session), after=after, limit=limit)
+    return session, rows
+
+
+def cut_page(
+    rows: Sequence[TranscriptEntry], limit: int, end: int
+) -> tuple[Sequence[TranscriptEntry], bool]:
+    """Return at most `limit` of the entries that were read, and whether others may follow.
+
+    One entry more than the limit must have been requested. Nothing follows entry `end`.
+    """
+    may_be_cut = sum(entry.size for entry in rows) * _MAX_UTF8_BYTES >= sessions.MAX_READ_BYTES
+    page = rows[:limit]
+    has_others = bool(page) and page[-1].sequence != end
+    return page, has_others and (len(rows) > limit or may_be_cut)
+
+
+async def list_latest_entries(
+    ports: Ports,
+    actor: Actor,
+    agent: str,
+    id: str,
+    *,
+    before: int | None = None,
+    limit: int = 100,
+) -> tuple[Session, tuple[TranscriptEntry, ...]]:
+    """Return a session and its entries before a sequence number, newest first."""
+    session = await get_transcript(ports, actor, agent, id)
+    rows = await ports.sessions.read_latest(*_key(session), before=before, limit=limit)
     return session, rows
 
 
@@ -261,13 +300,25 @@ async def list_recent_entries(
     """Return a session and its latest entries, in order."""
     session = await get_transcript(ports, actor, agent, id)
     rows: list[TranscriptEntry] = []
-    position = max(0, session.entry_count - limit)
-    while batch := await ports.sessions.read(
-        session.tenant, session.id, after=position, limit=limit
+    before: int | None = None
+    while len(rows) < limit and (
+        batch := await ports.sessions.read_latest(
+            *_key(session), before=before, limit=limit - len(rows)
+        )
     ):
         rows += batch
-        position = batch[-1].sequence
-    return session, tuple(rows[-limit:]) if limit else ()
+        before = batch[-1].sequence
+    return session, tuple(reversed(rows))
+
+
+async def get_entry(
+    ports: Ports, actor: Actor, agent: str, id: str, number: int
+) -> tuple[Session, TranscriptEntry]:
+    """Return a session and one of its entries. Raises NotFound, also if it was removed."""
+    session, rows = await list_entries(ports, actor, agent, id, after=number - 1, limit=1)
+    if not rows or rows[0].sequence != number:
+        raise NotFound(f"the session has no entry {number}")
+    return session, rows[0]
 
 
 async def search(  # noqa: PLR0913 - keyword options of one search
@@ -302,78 +353,31 @@ async def search(  # noqa: PLR0913 - keyword options of one search
     return await asyncio.to_thread(rank) if is_slow else rank()
 
 
-async def export_jsonl(ports: Ports, session: Session) -> AsyncIterator[bytes]:
-    """Yield the JSON lines of a transcript, up to the given session's entry count."""
-    [agent] = await ports.records.get(session.tenant, RecordType.AGENT, [session.agent])
-    yield sessions.encode_header(session, agent_from_record(agent).slug if agent else session.agent)
-    position = 0
-    while position < session.entry_count:
-        limit = min(_PAGE_SIZE, session.entry_count - position)
-        batch = await ports.sessions.read(session.tenant, session.id, after=position, limit=limit)
-        if not batch:
-            return
-        yield sessions.encode_entries(batch)
-        position = batch[-1].sequence
-
-
-async def reindex(ports: Ports, on_progress: ProgressCallback = no_progress) -> int:
-    """Rebuild the full-text index of all entries; return their number.
-
-    Entries are not found until they are indexed again.
-    """
-    progress = ProgressCounter(on_progress, "indexing entries")
-    total = await ports.sessions.clear_index()
-    progress.set_total(total)
-    position, indexed = None, 0
-    while True:
-        position, count = await ports.sessions.index_batch(position, limit=_PAGE_SIZE)
-        if not count:
-            return indexed
-        if indexed < total:  # entries may have been added meanwhile
-            progress.add(min(count, total - indexed))
-        indexed += count
-
-
 async def _resolve_agent_id(ports: Ports, actor: Actor, name: str) -> str:
     """Return the id of an agent the caller may see. Raises NotFound."""
     return (await stacks.agent_stack(ports, actor, name))[0].name
 
 
-def _redact_entry(redactor: Redactor, new_entry: NewEntry, at: TimestampMs) -> TranscriptEntry:
-    """Validate an entry and redact all its fields."""
-    try:
-        role = SpeakerRole(new_entry.role)
-    except ValueError:
-        raise ValidationError(f"role must be one of {', '.join(SpeakerRole)}") from None
-    try:
-        content = new_entry.content.encode()
-    except UnicodeEncodeError:
-        raise ValidationError("content must be valid UTF-8 text") from None
-    if len(content) > MAX_CONTENT_BYTES:
-        raise PayloadTooLarge(f"content must have at most {MAX_CONTENT_BYTES} bytes")
-    return TranscriptEntry(
-        sequence=0,
-        at=at,
-        role=role,
-        content=redactor.redact(content).content.decode(),
-        message=_clean_name(redactor, new_entry.message or "", "messageId") or None,
-        plugin=_clean_name(redactor, new_entry.plugin, "sourcePlugin"),
-        sender=_clean_name(redactor, new_entry.sender or "", "senderId") or None,
-    )
-
-
-def _clean_name(redactor: Redactor, text: str, field_name: str) -> str:
-    if not _NAME_PATTERN.fullmatch(text):
-        raise ValidationError(
-            f"{field_name} must have at most {MAX_NAME_LENGTH} characters and no control characters"
-        )
-    return redactor.redact(text.encode()).content.decode() if redactor.find_in_text(text) else text
+def _key(session: Session) -> tuple[str, str, str]:
+    return session.tenant, session.agent, session.id
 
 
 def _parse_cursor(cursor: str) -> tuple[TimestampMs, str] | None:
     if not cursor:
         return None
     match = _CURSOR_PATTERN.fullmatch(cursor)
-    if match is None:
-        raise ValidationError("invalid cursor")
-    return int(match[1]), match[2]
+    try:
+        if match is not None:
+            return int(match[1]), parse_session_id(_decode_text(match[2]))
+    except (ValueError, ValidationError):
+        pass
+    raise ValidationError("invalid cursor")
+
+
+def _encode_text(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _decode_text(text: str) -> str:
+    """Raises ValueError."""
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()

@@ -75,7 +75,7 @@ class MirrorFollower:
         """Folders of agents whose sessions were all mirrored once."""
         self._retry_at: dict[Owner, TimestampMs] = {}
         self._since: TimestampMs = 0
-        self._mirrored_sessions: dict[tuple[str, str], Session] = {}
+        self._mirrored_sessions: dict[tuple[str, str, str], Session] = {}
         """Recently mirrored sessions, as they were then."""
 
     async def catch_up(self) -> int:
@@ -150,13 +150,14 @@ class MirrorFollower:
 
     async def _mirror_if_changed(self, session: Session) -> bool:
         """Mirror a session; return whether there was anything to do."""
-        key, owner = (session.tenant, session.id), (session.tenant, session.agent)
+        owner = (session.tenant, session.agent)
+        key = (*owner, session.id)
         if self._mirrored_sessions.get(key) == session or owner not in self._claimed:
             return False
         try:
             target = (self._claimed[owner], self._slugs[owner])
             await mirror_session(self._ports, self._mirror, session, *target)
-            [current] = await self._ports.sessions.get(session.tenant, [session.id])
+            [current] = await self._ports.sessions.get(session.tenant, session.agent, [session.id])
             if current is None:  # erased while its file was written
                 await self._mirror.delete(target[0], "/".join(owner), [session])
         except (OSError, Refusal) as problem:
@@ -179,14 +180,17 @@ async def mirror_session(
     ports: Ports, mirror: TranscriptFiles, session: Session, folder: str, slug: str
 ) -> None:
     """Append the missing entries to a session's file."""
-    position = await mirror.count_entries(folder, session, slug)
-    while position < session.entry_count:
-        limit = min(_PAGE_SIZE, session.entry_count - position)
-        entries = await ports.sessions.read(session.tenant, session.id, after=position, limit=limit)
+    position = await mirror.find_position(folder, session, slug)
+    while position < session.last_sequence:
+        entries = await ports.sessions.read(
+            session.tenant, session.agent, session.id, after=position, limit=_PAGE_SIZE
+        )
+        entries = tuple(entry for entry in entries if entry.sequence <= session.last_sequence)
         if not entries:
             return
-        await mirror.append(folder, session, position, encode_entries(entries), len(entries))
-        position = entries[-1].sequence
+        last = entries[-1].sequence
+        await mirror.append(folder, session, position, encode_entries(entries), last)
+        position = last
 
 
 async def delete_expired(ports: Ports, mirror: TranscriptFiles, before: TimestampMs) -> int:

@@ -11,11 +11,13 @@ import fcntl
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path as File
 from pathlib import PurePath
 from typing import Final
 
 from carrel.core.errors import Conflict, ValidationError
+from carrel.core.session_ids import transcript_file_name
 from carrel.core.sessions import Session, complete_lines_length, encode_header, parse_transcript
 
 CLAIM_FILE: Final = ".carrel-agent"
@@ -26,11 +28,20 @@ _OPEN_FLAGS: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _FileState:
+    size: int
+    position: int
+    """Number of the last entry in the file."""
+    removed: int = 0
+    """Removed entries of the session when the file was started."""
+
+
 class DirectoryTranscriptMirror:
     def __init__(self, root: File) -> None:
         self._root = root
-        self._file_states: dict[File, tuple[int, int]] = {}
-        """Size and number of entries of files that were checked."""
+        self._file_states: dict[File, _FileState] = {}
+        """States of files that were checked."""
 
     async def check(self, folder: str) -> None:
         await asyncio.to_thread(self._check, folder)
@@ -38,13 +49,13 @@ class DirectoryTranscriptMirror:
     async def claim(self, folder: str, owner: str, other_owners: Mapping[str, str]) -> None:
         await asyncio.to_thread(self._claim, folder, owner, other_owners)
 
-    async def count_entries(self, folder: str, session: Session, agent: str) -> int:
-        return await asyncio.to_thread(self._count_entries, folder, session, agent)
+    async def find_position(self, folder: str, session: Session, agent: str) -> int:
+        return await asyncio.to_thread(self._find_position, folder, session, agent)
 
     async def append(
-        self, folder: str, session: Session, after: int, lines: bytes, count: int
+        self, folder: str, session: Session, after: int, lines: bytes, last: int
     ) -> None:
-        await asyncio.to_thread(self._add, folder, session, after, lines, count)
+        await asyncio.to_thread(self._add, folder, session, after, lines, last)
 
     async def delete(self, folder: str, owner: str, sessions: Sequence[Session]) -> None:
         await asyncio.to_thread(self._remove, folder, owner, sessions)
@@ -82,22 +93,24 @@ class DirectoryTranscriptMirror:
             temporary.write_text(f"{owner}\n", "utf-8")
             temporary.replace(directory / CLAIM_FILE)
 
-    def _count_entries(self, folder: str, session: Session, agent: str) -> int:
+    def _find_position(self, folder: str, session: Session, agent: str) -> int:
         file = self._resolve_directory(folder) / _file_name(session)
         with _lock_file(file) as (handle, size):
             state = self._file_states.get(file)
-            if state is None or state[0] != size:
+            removed = session.last_sequence - session.entry_count
+            if state is None or (state.size, state.removed) != (size, removed):
                 state = _repair_file(handle, size, session, agent)
-                self._cache_state(file, *state)
-            return state[1]
+                self._cache_state(file, state)
+            return state.position
 
-    def _add(self, folder: str, session: Session, after: int, lines: bytes, count: int) -> None:
+    def _add(self, folder: str, session: Session, after: int, lines: bytes, last: int) -> None:
         file = self._resolve_directory(folder) / _file_name(session)
         with _lock_file(file) as (handle, size):
-            if self._file_states.get(file) != (size, after):
+            state = self._file_states.get(file)
+            if state is None or (state.size, state.position) != (size, after):
                 raise OSError(f"{file.name} was changed by another process")
             _write_all(handle, lines)
-            self._cache_state(file, size + len(lines), after + count)
+            self._cache_state(file, _FileState(size + len(lines), last, state.removed))
 
     def _remove(self, folder: str, owner: str, sessions: Sequence[Session]) -> None:
         directory = self._resolve_directory(folder)
@@ -108,14 +121,14 @@ class DirectoryTranscriptMirror:
             with suppress(FileNotFoundError):
                 os.unlink(directory / _file_name(session))
 
-    def _cache_state(self, file: File, size: int, count: int) -> None:
+    def _cache_state(self, file: File, state: _FileState) -> None:
         if len(self._file_states) >= _MAX_CACHED_FILES:
             self._file_states.clear()
-        self._file_states[file] = (size, count)
+        self._file_states[file] = state
 
 
 def _file_name(session: Session) -> str:
-    return f"{session.id}.jsonl"
+    return transcript_file_name(session.id)
 
 
 def _owner(directory: File) -> str | None:
@@ -136,26 +149,27 @@ def _lock_file(file: File) -> Iterator[tuple[int, int]]:
         os.close(handle)
 
 
-def _repair_file(handle: int, size: int, session: Session, agent: str) -> tuple[int, int]:
-    """Truncate a torn last line and check the header; return size and entries.
+def _repair_file(handle: int, size: int, session: Session, agent: str) -> _FileState:
+    """Truncate a torn last line and check the header; return the state of the file.
 
-    A file that does not match the session's entries is started again. Raises Conflict if the file
-    belongs to another session.
+    A file that does not match the session's entries is started again, and one whose session lost
+    entries. Raises Conflict if the file belongs to another session.
     """
     content = os.pread(handle, size, 0)
     valid = content[: complete_lines_length(content)]
     transcript = parse_transcript(valid)
     if valid and (transcript.header is None or transcript.header.id != session.id):
         raise Conflict(f"{_file_name(session)} belongs to another session")
-    if transcript.skipped or len(transcript.entries) > session.entry_count:
+    removed = session.last_sequence - session.entry_count
+    if transcript.skipped or removed or len(transcript.entries) > session.entry_count:
         valid, transcript = b"", parse_transcript(b"")
     if len(valid) < size:
         os.ftruncate(handle, len(valid))
     if valid:
-        return len(valid), len(transcript.entries)
+        return _FileState(len(valid), len(transcript.entries))
     header = encode_header(session, agent)
     _write_all(handle, header)
-    return len(header), 0
+    return _FileState(len(header), 0, removed)
 
 
 def _write_all(handle: int, content: bytes) -> None:

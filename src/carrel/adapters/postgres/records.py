@@ -145,16 +145,25 @@ class PostgresRecords:
         rows = await self._database.rows(
             "audit_entries", searchable_text(tenant), before or 2**62, limit
         )
-        return tuple(
-            AuditEntry(
-                *(str(id), owner, at, author, reason, tuple(from_json(subjects))),
-                key=KeyReference(key, key_name) if key else None,
-            )
-            for id, owner, at, author, reason, subjects, key, key_name in rows
-        )
+        return tuple(map(_audit_entry_from_row, rows))
+
+    async def find_audit_entries(
+        self, tenant: str, commits: Sequence[tuple[TimestampMs, str, str]]
+    ) -> tuple[AuditEntry | None, ...]:
+        rows = await self._database.rows("audit_entries_of_commits", tenant, *transpose(commits, 3))
+        entries = {row[0]: _audit_entry_from_row(row[1:]) for row in map(tuple, rows)}
+        return tuple(entries.get(index + 1) for index in range(len(commits)))
 
     async def _revision(self, requests: Sequence[None]) -> Sequence[int]:
         return [await self._database.value("records_revision")] * len(requests)
+
+
+def _audit_entry_from_row(row: Row) -> AuditEntry:
+    id, owner, at, author, reason, subjects, key, key_name = row
+    return AuditEntry(
+        *(str(id), owner, at, author, reason, tuple(from_json(subjects))),
+        key=KeyReference(key, key_name) if key else None,
+    )
 
 
 def _records_by_index(rows: Sequence[Row], count: int) -> tuple[Record | None, ...]:

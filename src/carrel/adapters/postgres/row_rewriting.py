@@ -82,8 +82,7 @@ async def apply_changes(connection: asyncpg.Connection, table: str, changes: Cha
             f"UPDATE {table} SET {assignments} WHERE {condition}", *key, *values
         )
         if table == "session_entry":
-            agent = await connection.fetchval(STATEMENTS["agent_of_session"], *key[:2])
-            terms = tsvector(owner_term(key[0], agent), distinct_terms(values[0].decode()))
+            terms = tsvector(owner_term(key[0], key[1]), distinct_terms(values[0].decode()))
             await connection.execute(STATEMENTS["replace_session_entry_terms"], *key, terms)
 
 

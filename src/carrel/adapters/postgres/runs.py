@@ -46,7 +46,7 @@ class PostgresRuns:
         rows = [_run_to_row(run, scope_indexes) for run, _ in runs]
         locks = [lock for lock, _ in ordered_locks((), list(map(scope_lock_name, scope_indexes)))]
         mark = mark_columns(idempotency_key, (number_from_id(run.id) for run, _ in runs))
-        parameters = (*transpose(scopes, 3), *transpose(rows, 14), *transpose(layers, 4), *mark)
+        parameters = (*transpose(scopes, 3), *transpose(rows, 15), *transpose(layers, 4), *mark)
         try:
             revisions = await self._database.value("start_runs", locks, *parameters)
         except asyncpg.UniqueViolationError as error:
@@ -70,14 +70,20 @@ class PostgresRuns:
         return tuple(by_id.get(id) for id in ids)
 
     async def list(
-        self, tenant: str, *, scope: Scope | None = None, before: str = "", limit: int = 100
+        self,
+        tenant: str,
+        *,
+        scope: Scope | None = None,
+        session: str | None = None,
+        before: str = "",
+        limit: int = 100,
     ) -> tuple[Run, ...]:
         parameters = (tenant, before or None, limit)
         if scope is None:
             rows = await self._database.rows("list_runs", *parameters)
         else:
             name = (scope.tenant, scope.kind, scope.name)
-            rows = await self._database.rows("list_runs_of_scope", *parameters, *name)
+            rows = await self._database.rows("list_runs_of_scope", *parameters, *name, session)
         return tuple(map(_run_from_row, rows))
 
     async def newest_by_scope(self, tenant: str, scopes: Sequence[Scope]) -> tuple[Run | None, ...]:
@@ -129,7 +135,7 @@ def _run_to_row(run: Run, scope_indexes: Mapping[Scope, int]) -> Row:
             run.author,
         ),
         *(run.started_at, run.ended_at, run.parent, run.replay_of, int(run.snapshot_kept)),
-        *(to_json(dict(run.variables)), _event_payload(run)),
+        *(to_json(dict(run.variables)), _event_payload(run), run.session),
     )
 
 
@@ -156,7 +162,7 @@ def _event_payload(run: Run) -> str:
 
 
 def _run_from_row(row: Row) -> Run:
-    layers = from_json(row[15]) if row[15] else ()
+    layers = from_json(row[16]) if row[16] else ()
     return Run(
         id=row[0],
         tenant=row[1],
@@ -174,4 +180,5 @@ def _run_from_row(row: Row) -> Run:
             SnapshotLayer(scope_from_row(*name), revision) for *name, revision in layers
         ),
         variables=from_json(row[14]),
+        session=row[15],
     )

@@ -126,10 +126,12 @@ CREATE TABLE run (
     replay_of     text,
     snapshot_kept integer NOT NULL,
     variables     text NOT NULL,
-    event_count   bigint NOT NULL
+    event_count   bigint NOT NULL,
+    session       text COLLATE "C"
 );
 CREATE INDEX run_by_tenant ON run (tenant, id);
 CREATE INDEX run_by_scope ON run (scope, id);
+CREATE INDEX run_by_session ON run (scope, session, id) WHERE session IS NOT NULL;
 
 CREATE TABLE run_layer (
     run      text COLLATE "C" NOT NULL REFERENCES run,
@@ -208,6 +210,7 @@ CREATE TABLE audit (
     key_name text NOT NULL DEFAULT ''
 );
 CREATE INDEX audit_by_tenant ON audit (tenant, id);
+CREATE INDEX audit_by_time ON audit (tenant, at, author);
 
 -- Last use of each API key and last heartbeat of each running tool call, by record id.
 CREATE TABLE key_usage (
@@ -261,24 +264,29 @@ CREATE TABLE delivery_cursor (
     cursor text NOT NULL
 );
 
--- Sessions and their entries, append-only. `sequence` counts from 1 in each session.
+-- Sessions of agents and their entries. `sequence` counts from 1 in each session; numbers of
+-- removed entries, which are the last ones, are not used again. `run` is the current run of a
+-- session, and the run that wrote an entry.
 CREATE TABLE session (
     tenant        text COLLATE "C" NOT NULL,
-    id            text COLLATE "C" NOT NULL,
     agent         text COLLATE "C" NOT NULL,
+    id            text COLLATE "C" NOT NULL,
     mode          text NOT NULL,
     plugin        text NOT NULL,
     started_at    bigint NOT NULL,
     ended_at      bigint,
     entry_count   bigint NOT NULL,
+    last_sequence bigint NOT NULL,
     last_entry_at bigint NOT NULL,
-    PRIMARY KEY (tenant, id)
+    run           text COLLATE "C",
+    PRIMARY KEY (tenant, agent, id)
 );
 CREATE INDEX session_by_agent ON session (tenant, agent, last_entry_at, id);
-CREATE INDEX session_by_last_entry ON session (last_entry_at, tenant, id);
+CREATE INDEX session_by_last_entry ON session (last_entry_at, tenant, agent, id);
 
 CREATE TABLE session_entry (
     tenant   text COLLATE "C" NOT NULL,
+    agent    text COLLATE "C" NOT NULL,
     session  text COLLATE "C" NOT NULL,
     sequence bigint NOT NULL,
     at       bigint NOT NULL,
@@ -287,17 +295,22 @@ CREATE TABLE session_entry (
     message  text,
     plugin   text NOT NULL,
     sender   text,
-    PRIMARY KEY (tenant, session, sequence)
+    item     text,
+    run      text COLLATE "C",
+    PRIMARY KEY (tenant, agent, session, sequence)
 );
+CREATE INDEX session_entry_by_run ON session_entry (tenant, agent, run, session, sequence)
+    WHERE run IS NOT NULL;
 
 -- Full-text index of session entries, rebuilt by `carrel reindex`. One term identifies tenant and
 -- agent, so that a search never scans the terms of others.
 CREATE TABLE session_entry_text (
     tenant   text COLLATE "C" NOT NULL,
+    agent    text COLLATE "C" NOT NULL,
     session  text COLLATE "C" NOT NULL,
     sequence bigint NOT NULL,
     terms    tsvector NOT NULL,
-    PRIMARY KEY (tenant, session, sequence)
+    PRIMARY KEY (tenant, agent, session, sequence)
 );
 CREATE INDEX session_entry_text_by_terms ON session_entry_text USING gin (terms);
 

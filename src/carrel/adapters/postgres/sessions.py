@@ -19,22 +19,27 @@ from carrel.core.search.bm25 import (
     split_weights,
 )
 from carrel.core.search.full_text import distinct_terms
+from carrel.core.session_ids import number_from_session_id
 from carrel.core.sessions import (
     MAX_READ_BYTES,
+    EntryRemoval,
+    RemovedEntries,
     Session,
     SessionAppend,
     SpeakerRole,
     TranscriptEntry,
     TranscriptHit,
 )
-from carrel.core.store.idempotency import IdempotencyKey, number_from_id
+from carrel.core.store.idempotency import IdempotencyKey
 
 _THREAD_THRESHOLD_CHARACTERS: Final = 64 * 1024
 """From this size on entries are tokenized in a thread."""
 _AFTER_ALL_SESSIONS: Final = (2**62, "")
 _MAX_INDEX_BATCH: Final = 100
 """Entries indexed at a time; each may be long."""
-EntryPosition = tuple[str, str, int]
+_AFTER_ALL_ENTRIES: Final = 2**62
+_BEFORE_ALL_ENTRIES: Final = ("", "", "", 0)
+EntryPosition = tuple[str, str, str, int]
 RunStatement = Callable[..., Awaitable[Sequence[Row]]]
 
 
@@ -54,13 +59,15 @@ class PostgresSessions:
                 session.plugin,
                 session.started_at,
                 session.ended_at,
+                session.run,
             )
             for session in sessions
         ]
-        mark = mark_columns(idempotency_key, (number_from_id(session.id) for session in sessions))
-        await self._database.rows("start_sessions", *transpose(rows, 7), *mark)
-        by_key = await self._read_sessions([(session.tenant, session.id) for session in sessions])
-        return tuple(by_key[session.tenant, session.id] for session in sessions)
+        mark = mark_columns(idempotency_key, (number_from_session_id(s.id) for s in sessions))
+        await self._database.rows("start_sessions", *transpose(rows, 8), *mark)
+        keys = [(session.tenant, session.agent, session.id) for session in sessions]
+        by_key = await self._read_sessions(keys)
+        return tuple(by_key[key] for key in keys)
 
     async def append(self, additions: Sequence[SessionAppend]) -> tuple[Session | None, ...]:
         is_long = (
@@ -81,25 +88,43 @@ class PostgresSessions:
             )
             for addition in additions
         ]
-        parameters = (*transpose(addition_rows, 6), *transpose(rows, 7))
+        parameters = (*transpose(addition_rows, 6), *transpose(rows, 9))
         by_position = {
             position: _session_from_row(row)
             for position, *row in await self._database.rows("append_session_entries", *parameters)
         }
         return tuple(by_position.get(position) for position in range(1, len(additions) + 1))
 
+    async def remove(self, removals: Sequence[EntryRemoval]) -> tuple[RemovedEntries | None, ...]:
+        rows = [
+            (
+                *(removal.tenant, removal.session, removal.agent, removal.at, removal.is_complete),
+                removal.idempotency_key and removal.idempotency_key.endpoint,
+                removal.idempotency_key and removal.idempotency_key.key,
+            )
+            for removal in removals
+        ]
+        by_position = {
+            row[0]: RemovedEntries(
+                _session_from_row(row[1:12]), None if row[12] is None else _entry_from_row(row[12:])
+            )
+            for row in await self._database.rows("remove_session_entries", *transpose(rows, 7))
+        }
+        return tuple(by_position.get(position) for position in range(1, len(removals) + 1))
+
+    async def set_run(self, sessions: Sequence[Session]) -> None:
+        rows = [(session.tenant, session.agent, session.id, session.run) for session in sessions]
+        await self._database.rows("set_session_runs", *transpose(rows, 4))
+
     async def close(
         self, tenant: str, agent: str, ids: Sequence[str], at: TimestampMs
     ) -> tuple[Session | None, ...]:
         await self._database.rows("close_sessions", tenant, agent, list(ids), at)
-        sessions = await self.get(tenant, ids)
-        return tuple(
-            session if session and session.agent == agent else None for session in sessions
-        )
+        return await self.get(tenant, agent, ids)
 
-    async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Session | None, ...]:
-        by_key = await self._read_sessions([(tenant, id) for id in ids])
-        return tuple(by_key.get((tenant, id)) for id in ids)
+    async def get(self, tenant: str, agent: str, ids: Sequence[str]) -> tuple[Session | None, ...]:
+        by_key = await self._read_sessions([(tenant, agent, id) for id in ids])
+        return tuple(by_key.get((tenant, agent, id)) for id in ids)
 
     async def count(self, tenant: str, agents: Sequence[str]) -> tuple[int, ...]:
         rows = await self._database.rows("count_sessions", list(agents), tenant)
@@ -120,12 +145,34 @@ class PostgresSessions:
         )
 
     async def read(
-        self, tenant: str, id: str, *, after: int = 0, limit: int = 100
+        self, tenant: str, agent: str, id: str, *, after: int = 0, limit: int = 100
     ) -> tuple[TranscriptEntry, ...]:
-        parameters = (tenant, searchable_text(id), after, limit, MAX_READ_BYTES)
+        parameters = (tenant, agent, searchable_text(id), after, limit, MAX_READ_BYTES)
         return tuple(
             map(_entry_from_row, await self._database.rows("session_entries", *parameters))
         )
+
+    async def read_latest(
+        self, tenant: str, agent: str, id: str, *, before: int | None = None, limit: int = 100
+    ) -> tuple[TranscriptEntry, ...]:
+        end = _AFTER_ALL_ENTRIES if before is None else before
+        parameters = (tenant, agent, searchable_text(id), end, limit, MAX_READ_BYTES)
+        return tuple(
+            map(_entry_from_row, await self._database.rows("latest_session_entries", *parameters))
+        )
+
+    async def read_of_run(
+        self,
+        tenant: str,
+        agent: str,
+        run: str,
+        *,
+        after: tuple[str, int] = ("", 0),
+        limit: int = 100,
+    ) -> tuple[TranscriptHit, ...]:
+        parameters = (tenant, agent, searchable_text(run), *after, limit, MAX_READ_BYTES)
+        rows = await self._database.rows("session_entries_of_run", *parameters)
+        return tuple(TranscriptHit(row[0], _entry_from_row(row[1:])) for row in rows)
 
     async def count_terms(self, tenant: str, agent: str, terms: Sequence[str]) -> TermStatistics:
         documents = await self._database.value("count_session_entries_by_agent", tenant, agent)
@@ -162,13 +209,24 @@ class PostgresSessions:
     async def list_updated(
         self, since: TimestampMs, *, after: Session | None = None, limit: int = 500
     ) -> tuple[Session, ...]:
-        position = (after.last_entry_at, after.tenant, after.id) if after else (-1, "", "")
+        position = (
+            (after.last_entry_at, after.tenant, after.agent, after.id)
+            if after
+            else (-1, "", "", "")
+        )
         rows = await self._database.rows("list_updated_sessions", since, *position, limit)
         return tuple(map(_session_from_row, rows))
 
     async def delete(self, sessions: Sequence[Session]) -> int:
-        rows = [(session.tenant, session.id, session.entry_count) for session in sessions]
-        return int(await self._database.value("delete_sessions", *transpose(rows, 3)))
+        rows = [
+            (
+                *(session.tenant, session.agent, session.id),
+                session.last_sequence,
+                session.entry_count,
+            )
+            for session in sessions
+        ]
+        return int(await self._database.value("delete_sessions", *transpose(rows, 5)))
 
     async def clear_index(self) -> int:
         await self._database.rows("delete_all_session_entry_terms")
@@ -180,11 +238,14 @@ class PostgresSessions:
         return await index_batch(self._database.rows, after, limit)
 
     async def _read_sessions(
-        self, keys: Sequence[tuple[str, str]]
-    ) -> dict[tuple[str, str], Session]:
-        requested = [(tenant, searchable_text(id)) for tenant, id in keys]
-        rows = await self._database.rows("sessions", *transpose(requested, 2))
-        return {(row[0], row[1]): _session_from_row(row) for row in rows}
+        self, keys: Sequence[tuple[str, str, str]]
+    ) -> dict[tuple[str, str, str], Session]:
+        requested = [(tenant, agent, searchable_text(id)) for tenant, agent, id in keys]
+        rows = await self._database.rows("sessions", *transpose(requested, 3))
+        return {
+            (session.tenant, session.agent, session.id): session
+            for session in map(_session_from_row, rows)
+        }
 
 
 async def index_batch(
@@ -192,18 +253,18 @@ async def index_batch(
 ) -> tuple[EntryPosition | None, int]:
     """Index entries after a position; return the new position and the number read."""
     rows = await run(
-        "session_entries_to_index", *(after or ("", "", 0)), min(limit, _MAX_INDEX_BATCH)
+        "session_entries_to_index", *(after or _BEFORE_ALL_ENTRIES), min(limit, _MAX_INDEX_BATCH)
     )
     unindexed = [row for row in rows if not row[5]]
     vectors = await asyncio.to_thread(_tsvectors, unindexed)
     if unindexed:
-        positions = [tuple(row[:3]) for row in unindexed]
-        await run("add_session_entry_terms", *transpose(positions, 3), vectors)
-    return (tuple(rows[-1][:3]) if rows else None), len(rows)
+        positions = [tuple(row[:4]) for row in unindexed]
+        await run("add_session_entry_terms", *transpose(positions, 4), vectors)
+    return (tuple(rows[-1][:4]) if rows else None), len(rows)
 
 
 def _tsvectors(rows: Sequence[Row]) -> list[str]:
-    return [tsvector(owner_term(row[0], row[3]), distinct_terms(row[4].decode())) for row in rows]
+    return [tsvector(owner_term(row[0], row[1]), distinct_terms(row[4].decode())) for row in rows]
 
 
 def _entry_rows(additions: Sequence[SessionAppend]) -> list[Row]:
@@ -216,6 +277,8 @@ def _entry_rows(additions: Sequence[SessionAppend]) -> list[Row]:
                 entry.message,
                 entry.plugin,
                 entry.sender,
+                entry.item,
+                entry.run,
             ),
             tsvector(owner_term(addition.tenant, addition.agent), distinct_terms(entry.content)),
         )
@@ -248,7 +311,5 @@ def _session_from_row(row: Row) -> Session:
 
 
 def _entry_from_row(row: Row) -> TranscriptEntry:
-    sequence, at, role, content, message, plugin, sender = row
-    return TranscriptEntry(
-        sequence, at, SpeakerRole(role), content.decode(), message, plugin, sender
-    )
+    sequence, at, role, content, *columns = row
+    return TranscriptEntry(sequence, at, SpeakerRole(role), content.decode(), *columns)

@@ -286,19 +286,27 @@ SELECT w.n, u.last_used_at FROM unnest($1::text[]) WITH ORDINALITY AS w (id, n)
 SELECT id, tenant, at, author, reason, subjects, key_id, key_name FROM audit
  WHERE tenant = $1 AND id < $2 ORDER BY id DESC LIMIT $3;
 
+-- name: audit_entries_of_commits
+SELECT w.n, a.id, a.tenant, a.at, a.author, a.reason, a.subjects, a.key_id, a.key_name
+  FROM unnest($2::bigint[], $3::text[], $4::text[]) WITH ORDINALITY AS w (at, author, reason, n)
+ CROSS JOIN LATERAL (
+       SELECT * FROM audit AS b
+        WHERE b.tenant = $1 AND b.at = w.at AND b.author = w.author AND b.reason = w.reason
+        ORDER BY b.id LIMIT 1) AS a;
+
 -- name: start_runs
 WITH marked AS (
-    UPDATE idempotency_key SET versions = $26 WHERE tenant = $23 AND endpoint = $24 AND key = $25
+    UPDATE idempotency_key SET versions = $27 WHERE tenant = $24 AND endpoint = $25 AND key = $26
 )
 SELECT start_runs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                  $19, $20, $21, $22);
+                  $19, $20, $21, $22, $23);
 
 -- name: update_run
 SELECT update_run($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 
 -- name: runs
 SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author,
-       r.started_at, r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables,
+       r.started_at, r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session,
        (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision)
                          ORDER BY l.position)
           FROM run_layer AS l JOIN scope AS f ON f.id = l.scope WHERE l.run = r.id)
@@ -308,7 +316,7 @@ SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r
 
 -- name: list_runs
 SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author,
-       r.started_at, r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables,
+       r.started_at, r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session,
        (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision)
                          ORDER BY l.position)
           FROM run_layer AS l JOIN scope AS f ON f.id = l.scope WHERE l.run = r.id)
@@ -318,18 +326,18 @@ SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r
 
 -- name: list_runs_of_scope
 SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author,
-       r.started_at, r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables,
+       r.started_at, r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session,
        (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision)
                          ORDER BY l.position)
           FROM run_layer AS l JOIN scope AS f ON f.id = l.scope WHERE l.run = r.id)
   FROM scope AS s JOIN run AS r ON r.scope = s.id
  WHERE s.tenant = $4 AND s.kind = $5 AND s.name = $6 AND r.tenant = $1
-   AND ($2::text IS NULL OR r.id < $2)
+   AND ($2::text IS NULL OR r.id < $2) AND ($7::text IS NULL OR r.session = $7)
  ORDER BY r.id DESC LIMIT $3;
 
 -- name: newest_runs
 SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author,
-       r.started_at, r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables,
+       r.started_at, r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session,
        (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision)
                          ORDER BY l.position)
           FROM run_layer AS l JOIN scope AS f ON f.id = l.scope WHERE l.run = r.id)
@@ -507,28 +515,42 @@ UPDATE counter SET value = max_event_id() WHERE name = 'restored_event';
 
 -- name: start_sessions
 WITH created AS (
-    INSERT INTO session (tenant, id, agent, mode, plugin, started_at, ended_at, entry_count,
-                         last_entry_at)
-    SELECT n.*, 0, n.started_at
+    INSERT INTO session (tenant, id, agent, mode, plugin, started_at, ended_at, run, entry_count,
+                         last_sequence, last_entry_at)
+    SELECT n.*, 0, 0, n.started_at
       FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[],
-                  $7::bigint[])
-        AS n (tenant, id, agent, mode, plugin, started_at, ended_at)
-     ORDER BY 1, 2
+                  $7::bigint[], $8::text[])
+        AS n (tenant, id, agent, mode, plugin, started_at, ended_at, run)
+     ORDER BY 1, 3, 2
     ON CONFLICT DO NOTHING RETURNING 1
 )
 UPDATE idempotency_key
-   SET versions = (jsonb_build_array((SELECT count(*) FROM created)) || $11::jsonb)::text
- WHERE tenant = $8 AND endpoint = $9 AND key = $10;
+   SET versions = (jsonb_build_array((SELECT count(*) FROM created)) || $12::jsonb)::text
+ WHERE tenant = $9 AND endpoint = $10 AND key = $11;
 
 -- name: sessions
 SELECT s.tenant, s.id, s.agent, s.mode, s.plugin, s.started_at, s.ended_at, s.entry_count,
-       s.last_entry_at
-  FROM unnest($1::text[], $2::text[]) AS w (tenant, id)
-  JOIN session AS s ON s.tenant = w.tenant AND s.id = w.id;
+       s.last_sequence, s.last_entry_at, s.run
+  FROM unnest($1::text[], $2::text[], $3::text[]) AS w (tenant, agent, id)
+  JOIN session AS s ON s.tenant = w.tenant AND s.agent = w.agent AND s.id = w.id;
 
 -- name: append_session_entries
-SELECT a.addition, (a.updated).* FROM append_session_entries(
-    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) AS a;
+SELECT a.addition, (a.updated).tenant, (a.updated).id, (a.updated).agent, (a.updated).mode,
+       (a.updated).plugin, (a.updated).started_at, (a.updated).ended_at, (a.updated).entry_count,
+       (a.updated).last_sequence, (a.updated).last_entry_at, (a.updated).run
+  FROM append_session_entries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) AS a;
+
+-- name: remove_session_entries
+SELECT a.removal, (a.updated).tenant, (a.updated).id, (a.updated).agent, (a.updated).mode,
+       (a.updated).plugin, (a.updated).started_at, (a.updated).ended_at, (a.updated).entry_count,
+       (a.updated).last_sequence, (a.updated).last_entry_at, (a.updated).run,
+       a.number, a.at, a.role, a.content, a.message, a.plugin, a.sender, a.item, a.run
+  FROM remove_session_entries($1, $2, $3, $4, $5, $6, $7) AS a;
+
+-- name: set_session_runs
+UPDATE session AS s SET run = w.run
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS w (tenant, agent, id, run)
+ WHERE s.tenant = w.tenant AND s.agent = w.agent AND s.id = w.id;
 
 -- name: close_sessions
 UPDATE session SET ended_at = $4
@@ -539,21 +561,45 @@ SELECT w.n, (SELECT count(*) FROM session AS s WHERE s.tenant = $2 AND s.agent =
   FROM unnest($1::text[]) WITH ORDINALITY AS w (agent, n) ORDER BY w.n;
 
 -- name: list_sessions
-SELECT tenant, id, agent, mode, plugin, started_at, ended_at, entry_count, last_entry_at
+SELECT tenant, id, agent, mode, plugin, started_at, ended_at, entry_count, last_sequence,
+       last_entry_at, run
   FROM session
  WHERE tenant = $1 AND agent = $2 AND (last_entry_at, id) < ($3, $4)
    AND ($5::text IS NULL OR mode = $5)
  ORDER BY last_entry_at DESC, id DESC LIMIT $6;
 
 -- name: session_entries
-SELECT sequence, at, role, content, message, plugin, sender
-  FROM (SELECT e.*, sum(octet_length(e.content)) OVER (ORDER BY e.sequence)
-                    - octet_length(e.content) AS before
+SELECT sequence, at, role, content, message, plugin, sender, item, run
+  FROM (SELECT e.*, sum(octet_length(e.content) + coalesce(octet_length(e.item), 0))
+                    OVER (ORDER BY e.sequence)
+                    - octet_length(e.content) - coalesce(octet_length(e.item), 0) AS before
           FROM (SELECT * FROM session_entry
-                 WHERE tenant = $1 AND session = $2 AND sequence > $3
-                 ORDER BY sequence LIMIT $4) AS e
+                 WHERE tenant = $1 AND agent = $2 AND session = $3 AND sequence > $4
+                 ORDER BY sequence LIMIT $5) AS e
        ) AS x
- WHERE before < $5 ORDER BY sequence;
+ WHERE before < $6 ORDER BY sequence;
+
+-- name: latest_session_entries
+SELECT sequence, at, role, content, message, plugin, sender, item, run
+  FROM (SELECT e.*, sum(octet_length(e.content) + coalesce(octet_length(e.item), 0))
+                    OVER (ORDER BY e.sequence DESC)
+                    - octet_length(e.content) - coalesce(octet_length(e.item), 0) AS before
+          FROM (SELECT * FROM session_entry
+                 WHERE tenant = $1 AND agent = $2 AND session = $3 AND sequence < $4
+                 ORDER BY sequence DESC LIMIT $5) AS e
+       ) AS x
+ WHERE before < $6 ORDER BY sequence DESC;
+
+-- name: session_entries_of_run
+SELECT session, sequence, at, role, content, message, plugin, sender, item, run
+  FROM (SELECT e.*, sum(octet_length(e.content) + coalesce(octet_length(e.item), 0))
+                    OVER (ORDER BY e.session, e.sequence)
+                    - octet_length(e.content) - coalesce(octet_length(e.item), 0) AS before
+          FROM (SELECT * FROM session_entry
+                 WHERE tenant = $1 AND agent = $2 AND run = $3 AND (session, sequence) > ($4, $5)
+                 ORDER BY session, sequence LIMIT $6) AS e
+       ) AS x
+ WHERE before < $7 ORDER BY session, sequence;
 
 -- name: count_session_entries_by_agent
 SELECT coalesce(sum(entry_count), 0)::bigint FROM session WHERE tenant = $1 AND agent = $2;
@@ -568,33 +614,35 @@ SELECT q.term,
 
 -- name: search_session_entries
 WITH hit AS (
-    SELECT e.tenant, e.session, e.sequence, e.at, sum(q.weight) AS weight
+    SELECT e.tenant, e.agent, e.session, e.sequence, e.at, sum(q.weight) AS weight
       FROM unnest($1::text[], $2::integer[]) AS q (query, weight)
       JOIN session_entry_text AS t ON t.terms @@ q.query::tsquery
-      JOIN session_entry AS e ON e.tenant = t.tenant AND e.session = t.session
-                             AND e.sequence = t.sequence
-      JOIN session AS s ON s.tenant = e.tenant AND s.id = e.session
+      JOIN session_entry AS e ON e.tenant = t.tenant AND e.agent = t.agent
+                             AND e.session = t.session AND e.sequence = t.sequence
+      JOIN session AS s ON s.tenant = e.tenant AND s.agent = e.agent AND s.id = e.session
      WHERE s.tenant = $3 AND s.agent = $4 AND ($5::text IS NULL OR s.mode = $5)
-     GROUP BY e.tenant, e.session, e.sequence, e.at
+     GROUP BY e.tenant, e.agent, e.session, e.sequence, e.at
      ORDER BY weight DESC, e.at DESC, e.session DESC, e.sequence DESC LIMIT $6
 )
-SELECT session, sequence, at, role, content, message, plugin, sender
+SELECT session, sequence, at, role, content, message, plugin, sender, item, run
   FROM (SELECT e.*, h.weight,
-               sum(octet_length(e.content))
+               sum(octet_length(e.content) + coalesce(octet_length(e.item), 0))
                    OVER (ORDER BY h.weight DESC, e.at DESC, e.session DESC, e.sequence DESC)
-               - octet_length(e.content) AS before
-          FROM hit AS h JOIN session_entry AS e ON e.tenant = h.tenant AND e.session = h.session
+               - octet_length(e.content) - coalesce(octet_length(e.item), 0) AS before
+          FROM hit AS h JOIN session_entry AS e ON e.tenant = h.tenant AND e.agent = h.agent
+                                               AND e.session = h.session
                                                AND e.sequence = h.sequence
        ) AS x
  WHERE before < $7 ORDER BY weight DESC, at DESC, session DESC, sequence DESC;
 
 -- name: list_updated_sessions
-SELECT tenant, id, agent, mode, plugin, started_at, ended_at, entry_count, last_entry_at
-  FROM session WHERE last_entry_at >= $1 AND (last_entry_at, tenant, id) > ($2, $3, $4)
- ORDER BY last_entry_at, tenant, id LIMIT $5;
+SELECT tenant, id, agent, mode, plugin, started_at, ended_at, entry_count, last_sequence,
+       last_entry_at, run
+  FROM session WHERE last_entry_at >= $1 AND (last_entry_at, tenant, agent, id) > ($2, $3, $4, $5)
+ ORDER BY last_entry_at, tenant, agent, id LIMIT $6;
 
 -- name: delete_sessions
-SELECT delete_sessions($1, $2, $3);
+SELECT delete_sessions($1, $2, $3, $4, $5);
 
 -- name: delete_all_session_entry_terms
 TRUNCATE session_entry_text;
@@ -603,19 +651,20 @@ TRUNCATE session_entry_text;
 SELECT count(*) FROM session_entry;
 
 -- name: session_entries_to_index
-SELECT e.tenant, e.session, e.sequence, s.agent, e.content,
+SELECT e.tenant, e.agent, e.session, e.sequence, e.content,
        EXISTS (SELECT FROM session_entry_text AS t
-                WHERE t.tenant = e.tenant AND t.session = e.session AND t.sequence = e.sequence)
-  FROM session_entry AS e JOIN session AS s ON s.tenant = e.tenant AND s.id = e.session
- WHERE (e.tenant, e.session, e.sequence) > ($1, $2, $3)
- ORDER BY e.tenant, e.session, e.sequence LIMIT $4;
+                WHERE t.tenant = e.tenant AND t.agent = e.agent AND t.session = e.session
+                  AND t.sequence = e.sequence)
+  FROM session_entry AS e
+ WHERE (e.tenant, e.agent, e.session, e.sequence) > ($1, $2, $3, $4)
+ ORDER BY e.tenant, e.agent, e.session, e.sequence LIMIT $5;
 
 -- name: add_session_entry_terms
-INSERT INTO session_entry_text (tenant, session, sequence, terms)
-SELECT e.tenant, e.session, e.sequence, w.terms::tsvector
-  FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[])
-    AS w (tenant, session, sequence, terms)
-  JOIN session_entry AS e ON e.tenant = w.tenant AND e.session = w.session
+INSERT INTO session_entry_text (tenant, agent, session, sequence, terms)
+SELECT e.tenant, e.agent, e.session, e.sequence, w.terms::tsvector
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[])
+    AS w (tenant, agent, session, sequence, terms)
+  JOIN session_entry AS e ON e.tenant = w.tenant AND e.agent = w.agent AND e.session = w.session
                          AND e.sequence = w.sequence
 ON CONFLICT DO NOTHING;
 
@@ -696,7 +745,7 @@ DELETE FROM run_layer WHERE run IN (SELECT id FROM run WHERE scope = $1);
 -- name: release_runs
 UPDATE run SET status = CASE status WHEN 'running' THEN 'cancelled' ELSE status END,
        ended_at = coalesce(ended_at, $2), snapshot_kept = 0, variables = '{}',
-       workflow = ''
+       workflow = '', session = NULL
  WHERE scope = $1;
 
 -- name: erase_entries
@@ -784,9 +833,6 @@ SELECT id, body FROM content AS c
    AND NOT EXISTS (SELECT FROM version AS v WHERE v.base = c.id)
  ORDER BY id LIMIT $2;
 
--- name: agent_of_session
-SELECT agent FROM session WHERE tenant = $1 AND id = $2;
-
 -- name: replace_session_entry_terms
-UPDATE session_entry_text SET terms = $4::text::tsvector
- WHERE tenant = $1 AND session = $2 AND sequence = $3;
+UPDATE session_entry_text SET terms = $5::text::tsvector
+ WHERE tenant = $1 AND agent = $2 AND session = $3 AND sequence = $4;

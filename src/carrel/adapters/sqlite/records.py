@@ -129,13 +129,25 @@ class SqliteRecords:
         rows = self._reader.db.execute(
             STATEMENTS["audit_entries"], (tenant, before or 2**62, limit)
         ).fetchall()
-        return tuple(
-            AuditEntry(
-                *(str(id), owner, at, author, reason, tuple(json.loads(subjects))),
-                key=KeyReference(key, key_name) if key else None,
-            )
-            for id, owner, at, author, reason, subjects, key, key_name in rows
-        )
+        return tuple(map(_audit_entry_from_row, rows))
+
+    async def find_audit_entries(
+        self, tenant: str, commits: Sequence[tuple[TimestampMs, str, str]]
+    ) -> tuple[AuditEntry | None, ...]:
+        parameters = (json.dumps(list(commits)), tenant)
+        rows = self._reader.db.execute(
+            STATEMENTS["audit_entries_of_commits"], parameters
+        ).fetchall()
+        entries = {row[0]: _audit_entry_from_row(row[1:]) for row in rows}
+        return tuple(entries.get(index) for index in range(len(commits)))
+
+
+def _audit_entry_from_row(row: Row) -> AuditEntry:
+    id, owner, at, author, reason, subjects, key, key_name = row
+    return AuditEntry(
+        *(str(id), owner, at, author, reason, tuple(json.loads(subjects))),
+        key=KeyReference(key, key_name) if key else None,
+    )
 
 
 def _query_by_unique_key(db: Connection, unique_key: str) -> tuple[Record | None]:

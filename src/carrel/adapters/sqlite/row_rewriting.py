@@ -91,10 +91,10 @@ def apply_changes(db: sqlite3.Connection, table: str, changes: Changes) -> None:
 
 def _index_again(db: sqlite3.Connection, key: Key, content: bytes) -> None:
     """Replace the terms of an entry; the index deletes them only if given again."""
-    id, old, agent, is_indexed = db.execute(STATEMENTS["indexed_entry"], key).fetchone()
+    id, old, is_indexed = db.execute(STATEMENTS["indexed_entry"], key).fetchone()
     if not is_indexed:
         return
-    owner = owner_term(key[0], agent)
+    owner = owner_term(key[0], key[1])
     terms = " ".join(distinct_terms(old.decode()))
     db.execute(STATEMENTS["delete_session_entry_terms"], (id, owner, terms))
     add_terms(db, id, owner, distinct_terms(content.decode()))

@@ -49,10 +49,16 @@ class SqliteRuns:
         return tuple(by_id.get(id) for id in ids)
 
     async def list(
-        self, tenant: str, *, scope: Scope | None = None, before: str = "", limit: int = 100
+        self,
+        tenant: str,
+        *,
+        scope: Scope | None = None,
+        session: str | None = None,
+        before: str = "",
+        limit: int = 100,
     ) -> tuple[Run, ...]:
         scope_filter = (scope.kind, scope.name) if scope else (None, None)
-        parameters = (tenant, before or "~", limit, *scope_filter)
+        parameters = (tenant, before or "~", limit, *scope_filter, session)
         return self._read_runs("list_runs", parameters)
 
     async def newest_by_scope(self, tenant: str, scopes: Sequence[Scope]) -> tuple[Run | None, ...]:
@@ -80,7 +86,7 @@ class SqliteRuns:
 
 def _run_from_row(row: Row, layers: tuple[SnapshotLayer, ...]) -> Run:
     id, tenant, kind, name, workflow, mode, status, author, started_at, ended_at = row[:10]
-    parent, replay_of, snapshot_kept, variables_json = row[10:]
+    parent, replay_of, snapshot_kept, variables_json, session = row[10:]
     try:
         variables = json.loads(variables_json)
     except ValueError as error:
@@ -100,6 +106,7 @@ def _run_from_row(row: Row, layers: tuple[SnapshotLayer, ...]) -> Run:
         snapshot_kept=bool(snapshot_kept),
         snapshot=layers,
         variables=variables,
+        session=session,
     )
 
 
@@ -118,6 +125,7 @@ def _start_run(
         (
             *(run.id, run.tenant, scope_id, run.workflow, run.mode, run.status, run.author),
             *(run.started_at, run.ended_at, run.parent, run.replay_of, _variables_to_json(run)),
+            run.session,
         ),
     )
     for position, layer in enumerate(frozen):

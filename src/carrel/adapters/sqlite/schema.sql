@@ -93,10 +93,12 @@ CREATE TABLE run (
     snapshot_kept INTEGER NOT NULL,
     variables     TEXT    NOT NULL,
     event_count   INTEGER NOT NULL,
+    session       TEXT,
     PRIMARY KEY (tenant, id)
 ) WITHOUT ROWID;
 
 CREATE INDEX run_by_scope ON run (scope, tenant, id);
+CREATE INDEX run_by_session ON run (scope, session, id) WHERE session IS NOT NULL;
 
 CREATE TABLE run_layer (
     run      TEXT    NOT NULL,
@@ -169,6 +171,7 @@ CREATE TABLE audit (
     key_name TEXT    NOT NULL DEFAULT ''
 );
 CREATE INDEX audit_by_tenant ON audit (tenant, id);
+CREATE INDEX audit_by_time ON audit (tenant, at, author);
 
 -- Last use of each API key and last heartbeat of each running tool call, by record id.
 CREATE TABLE key_usage (
@@ -221,25 +224,30 @@ CREATE TABLE delivery_cursor (
     cursor TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- Sessions and their entries, append-only. `sequence` counts from 1 in each session.
+-- Sessions of agents and their entries. `sequence` counts from 1 in each session; numbers of
+-- removed entries, which are the last ones, are not used again. `run` is the current run of a
+-- session, and the run that wrote an entry.
 CREATE TABLE session (
     tenant        TEXT    NOT NULL,
-    id            TEXT    NOT NULL,
     agent         TEXT    NOT NULL,
+    id            TEXT    NOT NULL,
     mode          TEXT    NOT NULL,
     plugin        TEXT    NOT NULL,
     started_at    INTEGER NOT NULL,
     ended_at      INTEGER,
     entry_count   INTEGER NOT NULL,
+    last_sequence INTEGER NOT NULL,
     last_entry_at INTEGER NOT NULL,
-    PRIMARY KEY (tenant, id)
+    run           TEXT,
+    PRIMARY KEY (tenant, agent, id)
 ) WITHOUT ROWID;
 CREATE INDEX session_by_agent ON session (tenant, agent, last_entry_at, id);
-CREATE INDEX session_by_last_entry ON session (last_entry_at, tenant, id);
+CREATE INDEX session_by_last_entry ON session (last_entry_at, tenant, agent, id);
 
 CREATE TABLE session_entry (
     id       INTEGER PRIMARY KEY,
     tenant   TEXT    NOT NULL,
+    agent    TEXT    NOT NULL,
     session  TEXT    NOT NULL,
     sequence INTEGER NOT NULL,
     at       INTEGER NOT NULL,
@@ -248,8 +256,12 @@ CREATE TABLE session_entry (
     message  TEXT,
     plugin   TEXT    NOT NULL,
     sender   TEXT,
-    UNIQUE (tenant, session, sequence)
+    item     TEXT,
+    run      TEXT,
+    UNIQUE (tenant, agent, session, sequence)
 );
+CREATE INDEX session_entry_by_run ON session_entry (tenant, agent, run, session, sequence)
+    WHERE run IS NOT NULL;
 
 -- Full-text index of session entries by row id, rebuilt by `carrel reindex`. `owner` identifies
 -- tenant and agent, so that a search never scans the terms of others.

@@ -31,7 +31,10 @@ from carrel.core.search.bm25 import (
     split_weights,
 )
 from carrel.core.search.full_text import distinct_terms
+from carrel.core.session_ids import number_from_session_id
 from carrel.core.sessions import (
+    EntryRemoval,
+    RemovedEntries,
     Session,
     SessionAppend,
     SpeakerRole,
@@ -39,12 +42,14 @@ from carrel.core.sessions import (
     TranscriptHit,
     limit_by_size,
 )
-from carrel.core.store.idempotency import IdempotencyKey, number_from_id
+from carrel.core.store.idempotency import IdempotencyKey
 
 _THREAD_THRESHOLD_CHARACTERS: Final = 64 * 1024
 """From this size on entries are tokenized and written in a thread."""
 _AFTER_ALL_SESSIONS: Final = (2**62, "")
-EntryPosition = tuple[str, str, int]
+_AFTER_ALL_ENTRIES: Final = 2**62
+_BEFORE_ALL_ENTRIES: Final = ("", "", "", 0)
+EntryPosition = tuple[str, str, str, int]
 
 
 class SqliteSessions:
@@ -56,10 +61,11 @@ class SqliteSessions:
     ) -> tuple[Session, ...]:
         def start(db: Connection, batch: CommitBatch) -> tuple[Session, ...]:
             created = sum(_start_session(db, session) for session in sessions)
-            numbers = (number_from_id(session.id) for session in sessions)
+            numbers = (number_from_session_id(session.id) for session in sessions)
             batch.mark_key(idempotency_key, chain([created], numbers))
-            by_key = _read_sessions(db, [(session.tenant, session.id) for session in sessions])
-            return tuple(by_key[session.tenant, session.id] for session in sessions)
+            keys = [(session.tenant, session.agent, session.id) for session in sessions]
+            by_key = _read_sessions(db, keys)
+            return tuple(by_key[key] for key in keys)
 
         return await self._writer.submit(start)
 
@@ -78,6 +84,19 @@ class SqliteSessions:
             is_long=is_long,
         )
 
+    async def remove(self, removals: Sequence[EntryRemoval]) -> tuple[RemovedEntries | None, ...]:
+        return await self._writer.submit(
+            lambda db, batch: tuple(_remove_entries(db, batch, item) for item in removals),
+            is_long=any(removal.is_complete for removal in removals),
+            frees_space=True,
+        )
+
+    async def set_run(self, sessions: Sequence[Session]) -> None:
+        rows = [(session.run, session.tenant, session.id, session.agent) for session in sessions]
+        await self._writer.submit(
+            lambda db, _: db.executemany(STATEMENTS["set_session_run"], rows) and None
+        )
+
     async def close(
         self, tenant: str, agent: str, ids: Sequence[str], at: TimestampMs
     ) -> tuple[Session | None, ...]:
@@ -85,14 +104,11 @@ class SqliteSessions:
         await self._writer.submit(
             lambda db, _: db.executemany(STATEMENTS["close_session"], rows) and None
         )
-        sessions = await self.get(tenant, ids)
-        return tuple(
-            session if session and session.agent == agent else None for session in sessions
-        )
+        return await self.get(tenant, agent, ids)
 
-    async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Session | None, ...]:
-        by_key = _read_sessions(self._reader.db, [(tenant, id) for id in ids])
-        return tuple(by_key.get((tenant, id)) for id in ids)
+    async def get(self, tenant: str, agent: str, ids: Sequence[str]) -> tuple[Session | None, ...]:
+        by_key = _read_sessions(self._reader.db, [(tenant, agent, id) for id in ids])
+        return tuple(by_key.get((tenant, agent, id)) for id in ids)
 
     async def count(self, tenant: str, agents: Sequence[str]) -> tuple[int, ...]:
         parameters = (json.dumps(list(agents)), tenant)
@@ -113,13 +129,36 @@ class SqliteSessions:
         return tuple(map(_session_from_row, rows))
 
     async def read(
-        self, tenant: str, id: str, *, after: int = 0, limit: int = 100
+        self, tenant: str, agent: str, id: str, *, after: int = 0, limit: int = 100
     ) -> tuple[TranscriptEntry, ...]:
-        parameters = (tenant, id, after, limit)
+        return await self._read_entries("session_entries", (tenant, agent, id, after, limit))
+
+    async def read_latest(
+        self, tenant: str, agent: str, id: str, *, before: int | None = None, limit: int = 100
+    ) -> tuple[TranscriptEntry, ...]:
+        end = _AFTER_ALL_ENTRIES if before is None else before
+        return await self._read_entries("latest_session_entries", (tenant, agent, id, end, limit))
+
+    async def _read_entries(self, statement: str, parameters: Row) -> tuple[TranscriptEntry, ...]:
         rows = await self._reader.scan(
-            lambda db: _limit_bytes(db.execute(STATEMENTS["session_entries"], parameters), 3)
+            lambda db: _limit_bytes(db.execute(STATEMENTS[statement], parameters), 3)
         )
         return tuple(map(_entry_from_row, rows))
+
+    async def read_of_run(
+        self,
+        tenant: str,
+        agent: str,
+        run: str,
+        *,
+        after: tuple[str, int] = ("", 0),
+        limit: int = 100,
+    ) -> tuple[TranscriptHit, ...]:
+        parameters = (tenant, agent, run, *after, limit)
+        rows = await self._reader.scan(
+            lambda db: _limit_bytes(db.execute(STATEMENTS["session_entries_of_run"], parameters), 4)
+        )
+        return tuple(TranscriptHit(row[0], _entry_from_row(row[1:])) for row in rows)
 
     async def count_terms(self, tenant: str, agent: str, terms: Sequence[str]) -> TermStatistics:
         return await self._reader.scan(lambda db: _count_terms(db, (tenant, agent), terms))
@@ -147,7 +186,11 @@ class SqliteSessions:
     async def list_updated(
         self, since: TimestampMs, *, after: Session | None = None, limit: int = 500
     ) -> tuple[Session, ...]:
-        position = (after.last_entry_at, after.tenant, after.id) if after else (-1, "", "")
+        position = (
+            (after.last_entry_at, after.tenant, after.agent, after.id)
+            if after
+            else (-1, "", "", "")
+        )
         rows = await self._reader.scan(
             lambda db: db.execute(
                 STATEMENTS["list_updated_sessions"], (since, *position, limit)
@@ -178,12 +221,15 @@ def index_batch(
 ) -> tuple[EntryPosition | None, int]:
     """Index entries after a position; return the new position and the number read."""
     rows = _limit_bytes(
-        db.execute(STATEMENTS["session_entries_to_index"], (*(after or ("", "", 0)), limit)), 5
+        db.execute(
+            STATEMENTS["session_entries_to_index"], (*(after or _BEFORE_ALL_ENTRIES), limit)
+        ),
+        5,
     )
-    for tenant, _, _, id, agent, content, is_indexed in rows:
+    for tenant, agent, _, _, id, content, is_indexed in rows:
         if not is_indexed:
             add_terms(db, id, owner_term(tenant, agent), distinct_terms(content.decode()))
-    return (tuple(rows[-1][:3]) if rows else None), len(rows)
+    return (tuple(rows[-1][:4]) if rows else None), len(rows)
 
 
 def _start_session(db: Connection, session: Session) -> int:
@@ -192,6 +238,7 @@ def _start_session(db: Connection, session: Session) -> int:
         *(session.tenant, session.id, session.agent, session.mode, session.plugin),
         session.started_at,
         session.ended_at,
+        session.run,
     )
     return db.execute(STATEMENTS["start_session"], (*row, session.started_at)).rowcount
 
@@ -209,11 +256,14 @@ def _append_entries(
     if row is None:
         return None
     session = _session_from_row(row)
-    first = session.entry_count - len(entries) + 1
+    first = session.last_sequence - len(entries) + 1
     [id] = db.execute(STATEMENTS["last_session_entry_id"]).fetchone()
     owner = owner_term(addition.tenant, addition.agent)
     for offset, (entry, terms) in enumerate(zip(entries, terms_by_entry, strict=True)):
-        key_columns = (id + 1 + offset, addition.tenant, addition.session, first + offset)
+        key_columns = (
+            *(id + 1 + offset, addition.tenant, addition.agent, addition.session),
+            first + offset,
+        )
         content_columns = (
             entry.at,
             entry.role,
@@ -221,24 +271,51 @@ def _append_entries(
             entry.message,
             entry.plugin,
             entry.sender,
+            entry.item,
+            entry.run or session.run,
         )
         db.execute(STATEMENTS["add_session_entry"], (*key_columns, *content_columns))
         add_terms(db, key_columns[0], owner, terms)
-    batch.mark_key(addition.idempotency_key, range(first, session.entry_count + 1))
+    batch.mark_key(addition.idempotency_key, range(first, session.last_sequence + 1))
     return session
 
 
+def _remove_entries(
+    db: Connection, batch: CommitBatch, removal: EntryRemoval
+) -> RemovedEntries | None:
+    key = (removal.tenant, removal.session, removal.agent)
+    if db.execute(STATEMENTS["open_session_entry_count"], key).fetchone() is None:
+        return None
+    entry_key = (removal.tenant, removal.agent, removal.session)
+    parameters = (*entry_key, _AFTER_ALL_ENTRIES, 1)
+    row = db.execute(STATEMENTS["latest_session_entries"], parameters).fetchone()
+    last = row and _entry_from_row(row)
+    count = (
+        _delete_entries(db, entry_key, 0 if removal.is_complete else last.sequence) if row else 0
+    )
+    at = removal.at if count else 0
+    row = db.execute(STATEMENTS["shrink_session"], (count, at, *key)).fetchone()
+    batch.mark_key(removal.idempotency_key, [last.sequence if last else 0])
+    return RemovedEntries(_session_from_row(row), last)
+
+
+def _delete_entries(db: Connection, key: tuple[str, str, str], first: int) -> int:
+    """Delete the entries of a session from a number on, with their terms; return how many."""
+    owner = owner_term(key[0], key[1])
+    rows = db.execute(STATEMENTS["indexed_entries_of_session"], (*key, first)).fetchall()
+    for id, content in rows:
+        terms = " ".join(distinct_terms(content.decode()))
+        db.execute(STATEMENTS["delete_session_entry_terms"], (id, owner, terms))
+    return db.execute(STATEMENTS["delete_session_entries"], (*key, first)).rowcount
+
+
 def _delete_session(session: Session, db: Connection, _: CommitBatch) -> int:
-    key = (session.tenant, session.id)
-    if not db.execute(STATEMENTS["delete_session"], (*key, session.entry_count)).rowcount:
+    key = (session.tenant, session.agent, session.id)
+    state = (session.last_sequence, session.entry_count)
+    if not db.execute(STATEMENTS["delete_session"], (*key, *state)).rowcount:
         return 0
-    owner = owner_term(session.tenant, session.agent)
-    for id, content in db.execute(STATEMENTS["indexed_entries_of_session"], key).fetchall():
-        db.execute(
-            STATEMENTS["delete_session_entry_terms"],
-            (id, owner, " ".join(distinct_terms(content.decode()))),
-        )
-    db.execute(STATEMENTS["delete_session_entries"], key)
+    _delete_entries(db, key, 0)
+    db.execute(STATEMENTS["unlink_runs_of_session"], key)
     return 1
 
 
@@ -281,10 +358,13 @@ def _count_terms(
 
 
 def _read_sessions(
-    db: Connection, keys: Sequence[tuple[str, str]]
-) -> dict[tuple[str, str], Session]:
+    db: Connection, keys: Sequence[tuple[str, str, str]]
+) -> dict[tuple[str, str, str], Session]:
     rows = db.execute(STATEMENTS["sessions"], (json.dumps(keys),)).fetchall()
-    return {(row[0], row[1]): _session_from_row(row) for row in rows}
+    return {
+        (session.tenant, session.agent, session.id): session
+        for session in map(_session_from_row, rows)
+    }
 
 
 def _session_from_row(row: Row) -> Session:
@@ -293,12 +373,12 @@ def _session_from_row(row: Row) -> Session:
 
 
 def _entry_from_row(row: Row) -> TranscriptEntry:
-    sequence, at, role, content, message, plugin, sender = row
+    sequence, at, role, content, *columns = row
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
         raise undecodable_row("session_entry", str(sequence)) from error
-    return TranscriptEntry(sequence, at, SpeakerRole(role), text, message, plugin, sender)
+    return TranscriptEntry(sequence, at, SpeakerRole(role), text, *columns)
 
 
 def _search_rows(db: Connection, parameters: Row) -> list[Row]:
@@ -310,6 +390,9 @@ def _search_rows(db: Connection, parameters: Row) -> list[Row]:
 
 
 def _limit_bytes(rows: Cursor, content: int) -> list[Row]:
-    """Return rows up to the size limit of a response, by the content column."""
-    limited: Iterator[Row] = limit_by_size(rows, lambda row: len(row[content]))
+    """Return rows up to the size limit of a response, by the content and item columns."""
+    limited: Iterator[Row] = limit_by_size(
+        rows,
+        lambda row: len(row[content]) + sum(len(item or "") for item in row[content + 4 :][:1]),
+    )
     return list(limited)

@@ -333,6 +333,14 @@ VALUES (?, ?, ?, ?, ?, ?, ?);
 SELECT id, tenant, at, author, reason, subjects, key_id, key_name FROM audit
  WHERE tenant = ? AND id < ? ORDER BY id DESC LIMIT ?;
 
+-- name: audit_entries_of_commits
+SELECT w.key, a.id, a.tenant, a.at, a.author, a.reason, a.subjects, a.key_id, a.key_name
+  FROM json_each(?1) AS w
+ CROSS JOIN audit AS a ON a.id = (
+       SELECT min(b.id) FROM audit AS b
+        WHERE b.tenant = ?2 AND b.at = w.value ->> 0 AND b.author = w.value ->> 1
+          AND b.reason = w.value ->> 2);
+
 -- name: mark_used
 INSERT INTO key_usage (id, last_used_at) VALUES (?, ?)
 ON CONFLICT DO UPDATE SET last_used_at = max(last_used_at, excluded.last_used_at);
@@ -342,28 +350,29 @@ SELECT w.key, u.last_used_at FROM json_each(?) AS w CROSS JOIN key_usage AS u ON
 
 -- name: add_run
 INSERT INTO run (id, tenant, scope, workflow, mode, status, author, started_at, ended_at, parent,
-                 replay_of, snapshot_kept, variables, event_count)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, 1);
+                 replay_of, snapshot_kept, variables, event_count, session)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, 1, ?);
 
 -- name: add_run_layer
 INSERT INTO run_layer (run, position, scope, revision) VALUES (?, ?, ?, ?);
 
 -- name: runs
 SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author, r.started_at,
-       r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables
+       r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session
   FROM json_each(?) AS w
   CROSS JOIN run AS r ON r.tenant = ? AND r.id = w.value JOIN scope AS s ON s.id = r.scope;
 
 -- name: list_runs
 SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author, r.started_at,
-       r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables
+       r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session
   FROM run AS r JOIN scope AS s ON s.id = r.scope
  WHERE r.tenant = ?1 AND r.id < ?2 AND (?4 IS NULL OR (s.kind = ?4 AND s.name = ?5))
+   AND (?6 IS NULL OR r.session = ?6)
  ORDER BY r.id DESC LIMIT ?3;
 
 -- name: newest_runs
 SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author, r.started_at,
-       r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables
+       r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session
   FROM json_each(?1) AS w
   CROSS JOIN scope AS s ON s.tenant = w.value ->> 0 AND s.kind = w.value ->> 1 AND s.name = w.value ->> 2
   CROSS JOIN run AS r ON r.tenant = ?2 AND r.id =
@@ -583,27 +592,44 @@ ON CONFLICT DO UPDATE SET value = max(value, excluded.value);
 SELECT name FROM migration ORDER BY name;
 
 -- name: start_session
-INSERT INTO session (tenant, id, agent, mode, plugin, started_at, ended_at, entry_count,
-                     last_entry_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO NOTHING;
+INSERT INTO session (tenant, id, agent, mode, plugin, started_at, ended_at, run, entry_count,
+                     last_sequence, last_entry_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?) ON CONFLICT DO NOTHING;
 
 -- name: sessions
 SELECT s.tenant, s.id, s.agent, s.mode, s.plugin, s.started_at, s.ended_at, s.entry_count,
-       s.last_entry_at
-  FROM json_each(?) AS w CROSS JOIN session AS s ON s.tenant = w.value ->> 0 AND s.id = w.value ->> 1;
+       s.last_sequence, s.last_entry_at, s.run
+  FROM json_each(?) AS w
+ CROSS JOIN session AS s ON s.tenant = w.value ->> 0 AND s.agent = w.value ->> 1
+                        AND s.id = w.value ->> 2;
 
 -- name: extend_session
-UPDATE session SET entry_count = entry_count + ?, last_entry_at = max(last_entry_at, ?)
- WHERE tenant = ? AND id = ? AND agent = ? AND ended_at IS NULL
-RETURNING tenant, id, agent, mode, plugin, started_at, ended_at, entry_count, last_entry_at;
+UPDATE session SET entry_count = entry_count + ?1, last_sequence = last_sequence + ?1,
+       last_entry_at = max(last_entry_at, ?2)
+ WHERE tenant = ?3 AND id = ?4 AND agent = ?5 AND ended_at IS NULL
+RETURNING tenant, id, agent, mode, plugin, started_at, ended_at, entry_count, last_sequence,
+       last_entry_at, run;
+
+-- name: shrink_session
+UPDATE session SET entry_count = entry_count - ?1, last_entry_at = max(last_entry_at, ?2)
+ WHERE tenant = ?3 AND id = ?4 AND agent = ?5
+RETURNING tenant, id, agent, mode, plugin, started_at, ended_at, entry_count, last_sequence,
+       last_entry_at, run;
+
+-- name: open_session_entry_count
+SELECT entry_count FROM session
+ WHERE tenant = ? AND id = ? AND agent = ? AND ended_at IS NULL;
+
+-- name: set_session_run
+UPDATE session SET run = ? WHERE tenant = ? AND id = ? AND agent = ?;
 
 -- name: last_session_entry_id
 SELECT coalesce(max(id), 0) FROM session_entry;
 
 -- name: add_session_entry
-INSERT INTO session_entry (id, tenant, session, sequence, at, role, content, message, plugin,
-                           sender)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO session_entry (id, tenant, agent, session, sequence, at, role, content, message, plugin,
+                           sender, item, run)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: add_session_entry_terms
 INSERT INTO session_entry_text (rowid, owner, terms) VALUES (?, ?, ?);
@@ -616,14 +642,24 @@ SELECT w.key, (SELECT count(*) FROM session AS s WHERE s.tenant = ?2 AND s.agent
   FROM json_each(?1) AS w ORDER BY w.key;
 
 -- name: list_sessions
-SELECT tenant, id, agent, mode, plugin, started_at, ended_at, entry_count, last_entry_at
+SELECT tenant, id, agent, mode, plugin, started_at, ended_at, entry_count, last_sequence,
+       last_entry_at, run
   FROM session
  WHERE tenant = ?1 AND agent = ?2 AND (last_entry_at, id) < (?3, ?4) AND (?5 IS NULL OR mode = ?5)
  ORDER BY last_entry_at DESC, id DESC LIMIT ?6;
 
 -- name: session_entries
-SELECT sequence, at, role, content, message, plugin, sender FROM session_entry
- WHERE tenant = ? AND session = ? AND sequence > ? ORDER BY sequence LIMIT ?;
+SELECT sequence, at, role, content, message, plugin, sender, item, run FROM session_entry
+ WHERE tenant = ? AND agent = ? AND session = ? AND sequence > ? ORDER BY sequence LIMIT ?;
+
+-- name: latest_session_entries
+SELECT sequence, at, role, content, message, plugin, sender, item, run FROM session_entry
+ WHERE tenant = ? AND agent = ? AND session = ? AND sequence < ? ORDER BY sequence DESC LIMIT ?;
+
+-- name: session_entries_of_run
+SELECT session, sequence, at, role, content, message, plugin, sender, item, run FROM session_entry
+ WHERE tenant = ? AND agent = ? AND run = ? AND (session, sequence) > (?, ?)
+ ORDER BY session, sequence LIMIT ?;
 
 -- name: count_session_entries_by_agent
 SELECT coalesce(sum(entry_count), 0) FROM session WHERE tenant = ? AND agent = ?;
@@ -636,32 +672,39 @@ SELECT e.id
   FROM json_each(?1) AS q
  CROSS JOIN session_entry_text AS t ON t.session_entry_text MATCH (q.value ->> 0)
  CROSS JOIN session_entry AS e ON e.id = t.rowid
- CROSS JOIN session AS s ON s.tenant = e.tenant AND s.id = e.session
+ CROSS JOIN session AS s ON s.tenant = e.tenant AND s.agent = e.agent AND s.id = e.session
  WHERE s.tenant = ?2 AND s.agent = ?3 AND (?4 IS NULL OR s.mode = ?4)
  GROUP BY e.id
  ORDER BY sum(q.value ->> 1) DESC, e.at DESC, e.session DESC, e.sequence DESC LIMIT ?5;
 
 -- name: session_entries_by_id
-SELECT e.session, e.sequence, e.at, e.role, e.content, e.message, e.plugin, e.sender
+SELECT e.session, e.sequence, e.at, e.role, e.content, e.message, e.plugin, e.sender, e.item, e.run
   FROM json_each(?) AS w CROSS JOIN session_entry AS e ON e.id = w.value ORDER BY w.key;
 
 -- name: list_updated_sessions
-SELECT tenant, id, agent, mode, plugin, started_at, ended_at, entry_count, last_entry_at
-  FROM session WHERE last_entry_at >= ? AND (last_entry_at, tenant, id) > (?, ?, ?)
- ORDER BY last_entry_at, tenant, id LIMIT ?;
+SELECT tenant, id, agent, mode, plugin, started_at, ended_at, entry_count, last_sequence,
+       last_entry_at, run
+  FROM session WHERE last_entry_at >= ? AND (last_entry_at, tenant, agent, id) > (?, ?, ?, ?)
+ ORDER BY last_entry_at, tenant, agent, id LIMIT ?;
 
 -- name: delete_session
-DELETE FROM session WHERE tenant = ? AND id = ? AND entry_count = ?;
+DELETE FROM session WHERE tenant = ? AND agent = ? AND id = ? AND last_sequence = ?
+                      AND entry_count = ?;
+
+-- name: unlink_runs_of_session
+UPDATE run SET session = NULL
+ WHERE scope = (SELECT id FROM scope WHERE tenant = ?1 AND kind = 'agent' AND name = ?2)
+   AND session = ?3;
 
 -- name: indexed_entries_of_session
 SELECT e.id, e.content FROM session_entry AS e JOIN session_entry_text_docsize AS d ON d.id = e.id
- WHERE e.tenant = ? AND e.session = ?;
+ WHERE e.tenant = ? AND e.agent = ? AND e.session = ? AND e.sequence >= ?;
 
 -- name: delete_session_entry_terms
 INSERT INTO session_entry_text (session_entry_text, rowid, owner, terms) VALUES ('delete', ?, ?, ?);
 
 -- name: delete_session_entries
-DELETE FROM session_entry WHERE tenant = ? AND session = ?;
+DELETE FROM session_entry WHERE tenant = ? AND agent = ? AND session = ? AND sequence >= ?;
 
 -- name: delete_all_session_entry_terms
 INSERT INTO session_entry_text (session_entry_text) VALUES ('delete-all');
@@ -670,11 +713,10 @@ INSERT INTO session_entry_text (session_entry_text) VALUES ('delete-all');
 SELECT count(*) FROM session_entry;
 
 -- name: session_entries_to_index
-SELECT e.tenant, e.session, e.sequence, e.id, s.agent, e.content, d.id IS NOT NULL
-  FROM session_entry AS e JOIN session AS s ON s.tenant = e.tenant AND s.id = e.session
-  LEFT JOIN session_entry_text_docsize AS d ON d.id = e.id
- WHERE (e.tenant, e.session, e.sequence) > (?, ?, ?)
- ORDER BY e.tenant, e.session, e.sequence LIMIT ?;
+SELECT e.tenant, e.agent, e.session, e.sequence, e.id, e.content, d.id IS NOT NULL
+  FROM session_entry AS e LEFT JOIN session_entry_text_docsize AS d ON d.id = e.id
+ WHERE (e.tenant, e.agent, e.session, e.sequence) > (?, ?, ?, ?)
+ ORDER BY e.tenant, e.agent, e.session, e.sequence LIMIT ?;
 
 -- name: contents_of_scope
 SELECT content FROM version WHERE scope = ?1 AND content IS NOT NULL
@@ -689,7 +731,7 @@ DELETE FROM run_layer WHERE run IN (SELECT id FROM run WHERE scope = ?);
 -- name: release_runs
 UPDATE run SET status = CASE status WHEN 'running' THEN 'cancelled' ELSE status END,
        ended_at = coalesce(ended_at, ?2), snapshot_kept = 0, variables = '{}',
-       workflow = ''
+       workflow = '', session = NULL
  WHERE scope = ?1;
 
 -- name: erase_entries
@@ -783,7 +825,6 @@ SELECT id, body FROM content
  ORDER BY id LIMIT ?2;
 
 -- name: indexed_entry
-SELECT e.id, e.content, s.agent, d.id IS NOT NULL
-  FROM session_entry AS e JOIN session AS s ON s.tenant = e.tenant AND s.id = e.session
-  LEFT JOIN session_entry_text_docsize AS d ON d.id = e.id
- WHERE e.tenant = ? AND e.session = ? AND e.sequence = ?;
+SELECT e.id, e.content, d.id IS NOT NULL
+  FROM session_entry AS e LEFT JOIN session_entry_text_docsize AS d ON d.id = e.id
+ WHERE e.tenant = ? AND e.agent = ? AND e.session = ? AND e.sequence = ?;

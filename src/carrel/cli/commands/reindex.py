@@ -27,10 +27,10 @@ def reindex(as_json: bool, **options: Any) -> None:
 
 async def _reindex(options: dict[str, Any]) -> dict[str, int]:
     """Rebuild the index and return counts by kind."""
-    from carrel.actions.sessions import sessions  # noqa: PLC0415 - so that --help stays quick
+    from carrel.actions.sessions import transcripts  # noqa: PLC0415 - so that --help stays quick
     from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
     async with open_store(options) as store:
         with progress_bars() as on_progress:
-            entries = await sessions.reindex(store.ports, on_progress)
+            entries = await transcripts.reindex(store.ports, on_progress)
             return {"entries": entries, "words": await store.maintenance.reindex()}

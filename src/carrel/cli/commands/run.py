@@ -11,9 +11,10 @@ import click
 from carrel.cli import formatting
 from carrel.cli.connection import run_on_server
 from carrel.cli.console import print_json, server_options
+from carrel.cli.provenance_report import print_provenance
 
 if TYPE_CHECKING:
-    from carrel_client import AsyncClient, Difference, File, FileRow, Prompt
+    from carrel_client import AsyncClient, Difference, File, FileRow, Prompt, Provenance
 
 Facts = Mapping[str, Any]
 
@@ -35,6 +36,7 @@ def run() -> None:
 @click.option("--workflow", default="", help="Workflow id; required without an AGENT.")
 @click.option("--scope", type=click.Choice(["main", "shared"]), help="Audience of the run.")
 @click.option("--parent", metavar="RUN", help="Start it as a child of this run.")
+@click.option("--session", metavar="ID", help="Session of the agent that it answers in.")
 @click.option("--share-snapshot", is_flag=True, help="Share the parent's snapshot.")
 def start(agent: str | None, as_json: bool, scope: str | None, **options: Any) -> None:
     """Start a run and freeze its workspace.
@@ -42,7 +44,9 @@ def start(agent: str | None, as_json: bool, scope: str | None, **options: Any) -
     AGENT is an id or a slug; without one, the token's own workspace is used. Prints the id of the
     run.
     """
-    request = {name: options.pop(name) for name in ("workflow", "parent", "share_snapshot")}
+    request = {
+        name: options.pop(name) for name in ("workflow", "parent", "share_snapshot", "session")
+    }
     if not (agent or request["workflow"] or request["parent"]):
         raise click.UsageError("a run needs an AGENT, a --workflow or a --parent")
     if request["share_snapshot"] and not request["parent"]:
@@ -55,6 +59,7 @@ def start(agent: str | None, as_json: bool, scope: str | None, **options: Any) -
             scope=scope,
             parent_run_id=request["parent"],
             share_snapshot=request["share_snapshot"],
+            session_id=request["session"],
         )
         return run.facts
 
@@ -65,18 +70,21 @@ def start(agent: str | None, as_json: bool, scope: str | None, **options: Any) -
 @run.command()
 @server_options
 @click.option("--agent", help="Only runs of this agent, by id or slug.")
+@click.option("--session", metavar="ID", help="Only runs of this session of the agent.")
 @click.option(
     "--limit", type=click.IntRange(1), default=50, show_default=True, help="Maximum number of runs."
 )
-def ls(as_json: bool, agent: str | None, limit: int, **options: Any) -> None:
+def ls(as_json: bool, agent: str | None, session: str | None, limit: int, **options: Any) -> None:
     """List runs, newest first."""
+    if session is not None and agent is None:
+        raise click.UsageError("--session needs an --agent")
 
     async def load(client: AsyncClient) -> list[Facts]:
         loaded: list[Facts] = []
         while len(loaded) < limit:
             before = str(loaded[-1]["runId"]) if loaded else ""
             count = min(_PAGE, limit - len(loaded))
-            page = await client.runs(agent_id=agent, before=before, limit=count)
+            page = await client.runs(agent_id=agent, session_id=session, before=before, limit=count)
             loaded += [item.facts for item in page]
             if len(page) < count:
                 break
@@ -121,6 +129,7 @@ def show(id: str, as_json: bool, **options: Any) -> None:
         "scope": facts["scope"],
         "workflow": facts["workflowId"],
         "agent": facts["agentId"],
+        "session": facts["sessionId"],
         "parent": facts["parentRunId"],
         "replay of": facts["replayOf"],
         "started": formatting.format_time(facts["startedAt"]),
@@ -185,6 +194,19 @@ def prompt(id: str, as_json: bool, **options: Any) -> None:
     print_json(dataclasses.asdict(assembled)) if as_json else formatting.print_content(
         assembled.text
     )
+
+
+@run.command()
+@click.argument("id", metavar="RUN")
+@server_options
+def provenance(id: str, as_json: bool, **options: Any) -> None:
+    """Show what a run wrote, and who wrote and reviewed the files it read."""
+
+    async def load(client: AsyncClient) -> Provenance:
+        return await (await client.run(id)).provenance()
+
+    chain = run_on_server(load, options, as_json=as_json)
+    print_json(chain.facts) if as_json else print_provenance(chain)
 
 
 @run.command()

@@ -9,9 +9,10 @@ import click
 
 from carrel.cli.console import print_json, run, server_options
 from carrel.cli.formatting import printable
+from carrel.cli.provenance_report import print_provenance
 
 if TYPE_CHECKING:
-    from carrel_client import AsyncClient
+    from carrel_client import AsyncClient, Provenance
 
 _COLOURS = {"user": "cyan", "assistant": "green", "tool": "yellow", "system": "magenta"}
 _MAX_LINE_CHARS = 100
@@ -22,6 +23,12 @@ _MAX_LINE_CHARS = 100
 @click.argument("id", required=False)
 @server_options
 @click.option("--jsonl", is_flag=True, help="Print the session's transcript as JSON lines.")
+@click.option(
+    "--provenance",
+    type=click.IntRange(1),
+    metavar="NUMBER",
+    help="Show the run that wrote this entry, and what it was made of.",
+)
 @click.option("--search", metavar="WORDS", help="Only sessions that contain these words.")
 @click.option("--scope", type=click.Choice(["main", "shared"]), help="Only sessions of this scope.")
 @click.option(
@@ -31,14 +38,21 @@ _MAX_LINE_CHARS = 100
     show_default=True,
     help="Maximum number of sessions or entries.",
 )
-def sessions(agent: str, id: str | None, as_json: bool, jsonl: bool, **options: Any) -> None:
+def sessions(
+    agent: str,
+    id: str | None,
+    as_json: bool,
+    jsonl: bool,
+    provenance: int | None,
+    **options: Any,
+) -> None:
     """List an agent's sessions, or show one.
 
     AGENT is an id or a slug. Without an ID, sessions are listed, most recently active first. With
     an ID, the last entries of that session are shown, at most --limit.
     """
-    if jsonl and id is None:
-        raise click.UsageError("--jsonl needs the ID of a session")
+    if (jsonl or provenance) and id is None:
+        raise click.UsageError("--jsonl and --provenance need the ID of a session")
     if id is not None and (options["search"] or options["scope"]):
         raise click.UsageError("--search and --scope are for listing sessions")
     from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
@@ -47,6 +61,14 @@ def sessions(agent: str, id: str | None, as_json: bool, jsonl: bool, **options: 
     if id is None:
         rows = run(lambda: _list(agent, filters, options), as_json=as_json, expected=(CarrelError,))
         _print_list(rows, as_json=as_json)
+    elif provenance is not None:
+        number = provenance
+        chain = run(
+            lambda: _load_provenance(agent, id, number, options),
+            as_json=as_json,
+            expected=(CarrelError,),
+        )
+        print_json(chain.facts) if as_json else print_provenance(chain)
     elif jsonl:
         lines = run(lambda: _lines(agent, id, options), as_json=as_json, expected=(CarrelError,))
         for line in lines:
@@ -88,21 +110,16 @@ async def _lines(agent: str, id: str, options: dict[str, Any]) -> Sequence[str]:
         return await session.lines()
 
 
+async def _load_provenance(agent: str, id: str, number: int, options: dict[str, Any]) -> Provenance:
+    async with _open_client(options) as client:
+        session = await client.agent(agent).sessions.get(id)
+        return await session.provenance(number)
+
+
 async def _show(agent: str, id: str, limit: int, options: dict[str, Any]) -> dict[str, Any]:
     async with _open_client(options) as client:
         session = await client.agent(agent).sessions.get(id)
-        after = max(0, session.facts["entryCount"] - limit)
-        entries = list(await session.read(after=after, limit=limit))
-        while (
-            entries
-            and len(entries) < limit
-            and (
-                next_page := await session.read(
-                    after=entries[-1].number, limit=limit - len(entries)
-                )
-            )
-        ):
-            entries += next_page
+        entries = await session.recent(limit)
         facts = {name: fact for name, fact in session.facts.items() if name != "next"}
         return {**facts, "entries": [entry.facts for entry in entries]}
 

@@ -188,7 +188,7 @@ class StoreCheck:
 
     def _check_run(self, row: Row) -> None:
         id, _, scope, _, mode, status = row[:6]
-        snapshot_kept, variables, event_count = row[11:]
+        snapshot_kept, variables, event_count = row[11:14]
         self._runs[hash(id)] = event_count << 1 | bool(snapshot_kept)
         if not self._scopes[scope]:
             self.findings.error(f"run {id}", f"refers to the missing scope {scope}")

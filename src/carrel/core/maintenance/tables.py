@@ -43,6 +43,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
         **{"id": str, "tenant": str, "scope": int, "workflow": str, "mode": str, "status": str},
         **{"author": str, "started_at": int, "ended_at": int | None, "parent": str | None},
         **{"replay_of": str | None, "snapshot_kept": int, "variables": str, "event_count": int},
+        "session": str | None,
     },
     "run_layer": {"run": str, "position": int, "scope": int, "revision": int},
     "event": {
@@ -76,12 +77,14 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "delivery_cursor": {"name": str, "cursor": str},
     "session": {
-        **{"tenant": str, "id": str, "agent": str, "mode": str, "plugin": str},
-        **{"started_at": int, "ended_at": int | None, "entry_count": int, "last_entry_at": int},
+        **{"tenant": str, "agent": str, "id": str, "mode": str, "plugin": str},
+        **{"started_at": int, "ended_at": int | None, "entry_count": int, "last_sequence": int},
+        **{"last_entry_at": int, "run": str | None},
     },
     "session_entry": {
-        **{"tenant": str, "session": str, "sequence": int, "at": int, "role": str},
+        **{"tenant": str, "agent": str, "session": str, "sequence": int, "at": int, "role": str},
         **{"content": bytes, "message": str | None, "plugin": str, "sender": str | None},
+        **{"item": str | None, "run": str | None},
     },
     "recall": {
         **{"tenant": str, "agent": str, "memory": str, "id": str},
@@ -101,6 +104,7 @@ ADDED_COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "audit": {"key_id": "", "key_name": ""},
     "idempotency_key": {"revision": None},
+    "run": {"session": None},
 }
 """Last columns of a table that were added later, with their values in older backups."""
 
@@ -118,7 +122,7 @@ KEY_LENGTHS: Final[Mapping[str, int]] = {
     **dict.fromkeys(TABLES, 1),
     **{"entry": 2, "version": 3, "run_layer": 2, "record": 3, "index_key": 4},
     **{"collection_revision": 2, "idempotency_key": 3, "attempt": 2},
-    **{"session": 2, "session_entry": 3, "recall": 4},
+    **{"session": 3, "session_entry": 4, "recall": 4},
 }
 """Number of leading columns that form the unique, ordered key of a table."""
 

@@ -38,6 +38,7 @@ TEXT_COLUMNS: Final[Mapping[str, Mapping[str, TextFormat]]] = {
         "message": TextFormat.JSON,
         "plugin": TextFormat.TEXT,
         "sender": TextFormat.TEXT,
+        "item": TextFormat.JSON,
     },
     "recall": {"query": TextFormat.TEXT},
     "idempotency_key": {

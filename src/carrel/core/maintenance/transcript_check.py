@@ -8,7 +8,8 @@ from typing import Any, Final
 from carrel.core.errors import ValidationError
 from carrel.core.maintenance.findings import FindingList
 from carrel.core.runs import Audience
-from carrel.core.sessions import SpeakerRole, parse_session_id
+from carrel.core.session_ids import parse_session_id
+from carrel.core.sessions import SpeakerRole
 
 Row = Sequence[Any]
 _MODES: Final = frozenset(Audience)
@@ -22,7 +23,10 @@ class TranscriptCheck:
         self._findings = findings
         self._remaining: dict[int, int] = {}
         """Entries of each session not yet read, by fingerprint of its key."""
-        self._last_entry: tuple[str, str, int] = ("", "", 0)
+        self._last_sequences: dict[int, int] = {}
+        self._with_removals: set[int] = set()
+        """Sessions whose entries have gaps."""
+        self._last_entry: tuple[str, str, str, int] = ("", "", "", 0)
         self.checks: Mapping[str, Callable[[Row], None]] = {
             "session": self._check_session,
             "session_entry": self._check_entry,
@@ -34,27 +38,35 @@ class TranscriptCheck:
             self._findings.error("sessions", text)
 
     def _check_session(self, row: Row) -> None:
-        tenant, id, _, mode, _, started_at, ended_at, entry_count, last_entry_at = row
-        subject = f"session {id} of {tenant}"
-        self._remaining[hash((tenant, id))] = entry_count
-        if not _is_canonical_uuid(id):
-            self._findings.error(subject, "its id is not a canonical UUID")
+        tenant, agent, id, mode, _, started_at, ended_at, entry_count, last_sequence = row[:9]
+        last_entry_at = row[9]
+        subject = f"session {id} of {agent} of {tenant}"
+        self._remaining[hash((tenant, agent, id))] = entry_count
+        self._last_sequences[hash((tenant, agent, id))] = last_sequence
+        if last_sequence != entry_count:
+            self._with_removals.add(hash((tenant, agent, id)))
+        if not _is_canonical_id(id):
+            self._findings.error(subject, "its id is not canonical")
         if mode not in _MODES:
             self._findings.error(subject, "its mode is unknown")
-        if entry_count < 0 or last_entry_at < started_at or (ended_at or 0) < 0:
+        is_countable = 0 <= entry_count <= last_sequence
+        if not is_countable or last_entry_at < started_at or (ended_at or 0) < 0:
             self._findings.error(subject, "its entry count or timestamps are invalid")
 
     def _check_entry(self, row: Row) -> None:
-        tenant, session, sequence, _, role, content = row[:6]
-        subject = f"entry {sequence} of session {session} of {tenant}"
-        key = hash((tenant, session))
+        tenant, agent, session, sequence, _, role, content = row[:7]
+        subject = f"entry {sequence} of session {session} of {agent} of {tenant}"
+        key = hash((tenant, agent, session))
         if key not in self._remaining:
             self._findings.error(subject, "the session is missing")
             return
-        previous = self._last_entry[2] if self._last_entry[:2] == (tenant, session) else 0
-        self._last_entry = (tenant, session, sequence)
+        is_first = self._last_entry[:3] != (tenant, agent, session)
+        previous = 0 if is_first else self._last_entry[3]
+        self._last_entry = (tenant, agent, session, sequence)
         self._remaining[key] -= 1
-        if sequence != previous + 1:
+        has_removals = key in self._with_removals
+        is_next = sequence > previous if has_removals else sequence == previous + 1
+        if not is_next or sequence > self._last_sequences[key]:
             self._findings.error(subject, f"follows entry {previous}")
         elif self._remaining[key] < 0:
             self._findings.error(subject, "exceeds the session's entry count")
@@ -64,7 +76,7 @@ class TranscriptCheck:
             self._findings.error(subject, "its content is not text")
 
 
-def _is_canonical_uuid(id: str) -> bool:
+def _is_canonical_id(id: str) -> bool:
     try:
         return parse_session_id(id) == id
     except ValidationError:

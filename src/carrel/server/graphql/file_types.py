@@ -123,6 +123,7 @@ class RunType(Struct, frozen=True):
     agent_id: str | None
     parent_run_id: str | None
     replay_of: str | None
+    session_id: str | None
     started_at: TimestampMs
     ended_at: TimestampMs | None
     kept: bool
@@ -139,6 +140,7 @@ class RunType(Struct, frozen=True):
             agent_id=run.scope.name if run.scope.kind is ScopeKind.AGENT else None,
             parent_run_id=run.parent,
             replay_of=run.replay_of,
+            session_id=run.session,
             started_at=run.started_at,
             ended_at=run.ended_at,
             kept=run.snapshot_kept,

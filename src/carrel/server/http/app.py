@@ -17,6 +17,7 @@ from carrel.ports import Ports, request_scope
 from carrel.ports.attempt_limiter import CLIENT_ADDRESS
 from carrel.server.http.api_docs import documentation_endpoints
 from carrel.server.http.cookies import SAFE_METHODS, SiteSettings
+from carrel.server.http.cross_origin import CrossOriginAccess
 from carrel.server.http.endpoint import Endpoint, Headers, Request
 from carrel.server.http.error_responses import (
     METHOD_NOT_ALLOWED,
@@ -64,6 +65,7 @@ def create_app(  # noqa: PLR0913 - options of the composition root, keyword-only
     tracer: Any = None,
     mounts: Sequence[Mount] = (),
     site: SiteSettings = SiteSettings(),
+    cross_origin: CrossOriginAccess = CrossOriginAccess(),
     limits: BodyLimits = BodyLimits(),
     closing: asyncio.Event | None = None,
 ) -> HttpApp:
@@ -76,6 +78,7 @@ def create_app(  # noqa: PLR0913 - options of the composition root, keyword-only
 
         tracing = Tracing(tracer)
     app = HttpApp(ports, authenticate, site, metrics, tracing, closing or asyncio.Event())
+    app.cross_origin = cross_origin
     for endpoint in all_endpoints:
         app.add(endpoint, limits)
     for mount in mounts:
@@ -97,6 +100,7 @@ class HttpApp:
     ) -> None:
         self.closing = closing
         self.caches = AppCaches()
+        self.cross_origin = CrossOriginAccess()
         self._ports = ports
         self._check_credential = authenticate
         self._site = site
@@ -125,6 +129,8 @@ class HttpApp:
         if scope["type"] != "http":
             return await self._non_http(scope["type"], receive, send)
         ctx = RequestContext(scope, receive, send)
+        if self.cross_origin.origins:
+            ctx.send = self.cross_origin.sender(send, ctx.headers)
         ctx.request_id = self._request_id(ctx.headers.get(b"x-request-id"))
         REQUEST_ID.set(ctx.request_id)
         CLIENT_ADDRESS.set(client[0] if (client := scope.get("client")) else "")
@@ -134,7 +140,9 @@ class HttpApp:
             ctx.compiled = ctx.route_entry.methods.get(ctx.method)
         self._metrics.in_flight += 1
         try:
-            if match is None and (mount := self._find_mount(ctx.raw_path)):
+            if preflight := self.cross_origin.preflight(ctx.method, ctx.headers):
+                await self._send(ctx, preflight)
+            elif match is None and (mount := self._find_mount(ctx.raw_path)):
                 await self._forward(mount, scope, ctx)
             elif self._tracing is None:
                 await self._respond(ctx)
@@ -163,6 +171,9 @@ class HttpApp:
             request_scope.end(token)
         if (dialect := ctx.error_dialect) is not None:
             response = dialect.apply(response)
+        await self._send(ctx, response)
+
+    async def _send(self, ctx: RequestContext, response: Response) -> None:
         ctx.status = response.status
         if response.source is not None:
             await self._stream(ctx, response)

@@ -120,6 +120,8 @@ class Request(Generic[B, Q]):
 EndpointHandler: TypeAlias = Callable[[Request[Any, Any]], Awaitable[Response]]
 ResponseRebuilder: TypeAlias = Callable[[Request[Any, Any], tuple[int, ...]], Awaitable[Response]]
 
+ResponseCompleter: TypeAlias = Callable[[Request[Any, Any], Response], Awaitable[Response]]
+
 
 @dataclass(frozen=True, slots=True)
 class RequestHeader:
@@ -176,6 +178,8 @@ class Endpoint:
     """Honours an Idempotency-Key."""
     rebuild: ResponseRebuilder | None = None
     """Builds a lost response again, from the committed versions."""
+    complete: ResponseCompleter | None = None
+    """Completes a replayed response of which `stored_body` was stored."""
     max_body: int | None = None
     error_dialect: ErrorDialect | None = None
     """Headers and error format of a foreign API convention."""
@@ -214,6 +218,7 @@ class EndpointOptions(TypedDict, total=False):
     tag: str
     idempotent: bool
     rebuild: ResponseRebuilder
+    complete: ResponseCompleter
     max_body: int
     error_dialect: ErrorDialect
 

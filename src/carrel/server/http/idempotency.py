@@ -50,7 +50,10 @@ async def respond_once(
         except Refusal as refusal:  # repeated like any other final response
             return refusal_response(refusal)
 
-    return await run_once(request.ports, operation, run)
+    response = await run_once(request.ports, operation, run)
+    if endpoint.complete is not None and REPLAY_HEADER in response.headers:
+        return await endpoint.complete(request, response)
+    return response
 
 
 def _operation(
@@ -101,8 +104,9 @@ def _encode_response(response: Response) -> tuple[int, bytes]:
         for n, v in response.headers
         if n in _STORED_HEADERS
     ]
+    body = response.body if response.stored_body is None else response.stored_body
     # In MessagePack the body stays as it is, so a text to erase is found in it.
-    return response.status, _encode(_SealedResponse(headers, response.body))
+    return response.status, _encode(_SealedResponse(headers, body))
 
 
 def _decode_response(status: int, content: bytes) -> Response:

@@ -24,7 +24,7 @@ encode: Final = msgspec.json.Encoder().encode
 class Response:
     """Status, headers, and a body or a stream. Header names are in lower case."""
 
-    __slots__ = ("body", "headers", "source", "status")
+    __slots__ = ("body", "headers", "source", "status", "stored_body")
 
     def __init__(
         self,
@@ -37,6 +37,8 @@ class Response:
         self.body = body
         self.headers: HeaderPairs = [] if headers is None else headers
         self.source = source
+        self.stored_body: bytes | None = None
+        """Short body to store with an Idempotency-Key; the endpoint completes it for a replay."""
 
     @classmethod
     def json(

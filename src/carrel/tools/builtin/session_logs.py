@@ -31,7 +31,7 @@ class SessionLogsArguments(ToolArguments, frozen=True):
     action: Annotated[SessionLogsAction, Meta(description="Operation to run.")]
     session_id: Annotated[
         str,
-        Meta(max_length=64, description="Required to read; default: the current conversation."),
+        Meta(max_length=255, description="Required to read; default: the current conversation."),
     ] = ""
     query: Annotated[str, Meta(max_length=500, description="Words to search for.")] = ""
     limit: Annotated[int, Meta(ge=1, le=500, description="Maximum number of results.")] = 50
@@ -84,7 +84,7 @@ async def _read(context: ToolContext, args: SessionLogsArguments) -> Mapping[str
         "header": {**header, "source_plugin": session.plugin, "version": FORMAT_VERSION},
         "total_entries": session.entry_count,
         "returned": len(transcript),
-        "truncated": last_sequence < session.entry_count,
+        "truncated": last_sequence < session.last_sequence,
         "entries": [
             _entry_to_json(entry, args.max_chars, args.offset if entry is transcript[0] else 0)
             for entry in transcript

@@ -46,7 +46,7 @@ async def statuses(server: FullApp, headers: dict[str, str]) -> set[int]:
     }
 
 
-async def test_x_api_key_works_only_with_its_own_tenant_id(server: FullApp) -> None:
+async def test_x_api_key_works_alone_and_with_its_own_tenant_id(server: FullApp) -> None:
     owner, other = await server.owner(), await server.owner("globex")
     machine = await server.key(owner)
     key, mine = token_of(machine), (await actor_of(server, owner)).tenant
@@ -55,8 +55,11 @@ async def test_x_api_key_works_only_with_its_own_tenant_id(server: FullApp) -> N
         assert await statuses(server, {"x-api-key": key, "x-tenant-id": tenant}) == {200}
     for tenant in (theirs, "globex", "", "ACME", "missing", "\x00"):
         assert await statuses(server, {"x-api-key": key, "x-tenant-id": tenant}) == {401}, tenant
-    assert await statuses(server, {"x-api-key": key}) == {401}
+    assert await statuses(server, {"x-api-key": key}) == {200}
+    assert await statuses(server, {"x-api-key": ""}) == {401}
     assert await statuses(server, {"x-api-key": "", "x-tenant-id": mine}) == {401}
+    assert await statuses(server, {"x-tenant-id": mine}) == {401}
+    assert await statuses(server, {"x-api-key": "wrong"}) == {401}
     assert await statuses(server, {"x-api-key": "wrong", "x-tenant-id": mine}) == {401}
 
 
@@ -76,15 +79,19 @@ async def test_a_bearer_service_key_with_another_tenant_id_is_401(
     assert await statuses(server, {**bearer, **service_headers}) == {401}
 
 
-async def test_keys_of_people_and_agents_are_refused_as_x_api_key(server: FullApp) -> None:
+async def test_a_key_of_an_agent_is_accepted_as_x_api_key_and_a_person_s_refused(
+    server: FullApp,
+) -> None:
     owner = await server.owner()
     created = await owner.post("/v1/agents", json={"slug": "marco", "name": "Marco"})
     body = {"name": "own", "kind": "agent", "agentId": created.json()["id"]}
     agent = (await owner.post("/v1/keys", json=body)).json()["key"]
-    for key in (token_of(owner), agent):
-        assert await statuses(server, {"x-api-key": key, "x-tenant-id": "acme"}) == {401}
-        answer = await server.as_(key).get(FILES)
-        assert answer.status_code == 200
+    anonymous = server.as_(None)
+    for tenant, status in (({}, 200), ({"x-tenant-id": "acme"}, 200), ({"x-tenant-id": "x"}, 401)):
+        headers = {"x-api-key": agent, **tenant}
+        assert (await anonymous.get(FILES, headers=headers)).status_code == status
+        headers = {"x-api-key": token_of(owner), **tenant}
+        assert (await anonymous.get(FILES, headers=headers)).status_code == 401
 
 
 async def test_an_x_api_key_bound_to_an_agent_stays_bound(server: FullApp) -> None:

@@ -84,6 +84,7 @@ async def test_a_run_has_its_owner_and_its_files_in_order(ada: httpx.AsyncClient
         "agentId": None,
         "parentRunId": None,
         "replayOf": None,
+        "sessionId": None,
         "endedAt": None,
         "kept": True,
         "workspace": [

@@ -122,7 +122,12 @@ function Details({ approval }: { approval: Approval }) {
         ["Requested", <Time key="at" at={approval.requestedAt} />],
         ["Workspace", workspaceId ? idLink(`/workspaces/${workspaceId}`, workspaceId) : "none"],
         ["Sandbox", sandboxId ? idLink(`/sandboxes/${sandboxId}`, sandboxId) : "none"],
-        ["Session", sessionId ? idLink(`${agent}/sessions/${sessionId}`, sessionId) : "none"],
+        [
+          "Session",
+          sessionId
+            ? idLink(`${agent}/sessions/${encodeURIComponent(sessionId)}`, sessionId)
+            : "none",
+        ],
         ["Run", runId ? idLink(`/runs/${runId}`, runId) : "none"],
         ["Scope", approval.scope],
         ["Input hash", <code key="hash">{inputHash.slice(0, 16)}</code>],

@@ -10,7 +10,7 @@ CREATE FUNCTION start_runs(
     r_id text[], r_tenant text[], r_scope integer[], r_workflow text[], r_mode text[],
     r_status text[], r_author text[], r_started_at bigint[], r_ended_at bigint[],
     r_parent text[], r_replay_of text[], r_snapshot_kept integer[], r_variables text[],
-    r_payload text[],
+    r_payload text[], r_session text[],
     l_run text[], l_position integer[], l_scope integer[], l_revision bigint[]
 ) RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
@@ -30,13 +30,13 @@ BEGIN
       FROM unnest(s_tenant, s_kind, s_name) WITH ORDINALITY AS a (tenant, kind, name, n)
       JOIN scope AS f ON f.tenant = a.tenant AND f.kind = a.kind AND f.name = a.name;
     INSERT INTO run (id, tenant, scope, workflow, mode, status, author, started_at, ended_at,
-                     parent, replay_of, snapshot_kept, variables, event_count)
+                     parent, replay_of, snapshot_kept, variables, event_count, session)
     SELECT n.id, n.tenant, s_id[n.scope], n.workflow, n.mode, n.status, n.author, n.started_at,
-           n.ended_at, n.parent, n.replay_of, n.snapshot_kept, n.variables, 1
+           n.ended_at, n.parent, n.replay_of, n.snapshot_kept, n.variables, 1, n.session
       FROM unnest(r_id, r_tenant, r_scope, r_workflow, r_mode, r_status, r_author, r_started_at,
-                  r_ended_at, r_parent, r_replay_of, r_snapshot_kept, r_variables)
+                  r_ended_at, r_parent, r_replay_of, r_snapshot_kept, r_variables, r_session)
         AS n (id, tenant, scope, workflow, mode, status, author, started_at, ended_at, parent,
-              replay_of, snapshot_kept, variables);
+              replay_of, snapshot_kept, variables, session);
     INSERT INTO run_layer (run, position, scope, revision)
     SELECT n.run, n.position, s_id[n.scope], coalesce(n.revision, s_revision[n.scope])
       FROM unnest(l_run, l_position, l_scope, l_revision) AS n (run, position, scope, revision);

@@ -104,10 +104,12 @@ CREATE TABLE run (
     replay_of     text,
     snapshot_kept integer NOT NULL,
     variables     text NOT NULL,
-    event_count   bigint NOT NULL
+    event_count   bigint NOT NULL,
+    session       text COLLATE "C"
 );
 CREATE INDEX run_by_tenant ON run (tenant, id);
 CREATE INDEX run_by_scope ON run (scope, id);
+CREATE INDEX run_by_session ON run (scope, session, id) WHERE session IS NOT NULL;
 
 CREATE TABLE run_layer (
     run      text COLLATE "C" NOT NULL REFERENCES run,
@@ -180,6 +182,7 @@ CREATE TABLE audit (
     key_name text NOT NULL DEFAULT ''
 );
 CREATE INDEX audit_by_tenant ON audit (tenant, id);
+CREATE INDEX audit_by_time ON audit (tenant, at, author);
 
 CREATE TABLE key_usage (
     id           text COLLATE "C" PRIMARY KEY,
@@ -231,21 +234,24 @@ CREATE TABLE delivery_cursor (
 
 CREATE TABLE session (
     tenant        text COLLATE "C" NOT NULL,
-    id            text COLLATE "C" NOT NULL,
     agent         text COLLATE "C" NOT NULL,
+    id            text COLLATE "C" NOT NULL,
     mode          text NOT NULL,
     plugin        text NOT NULL,
     started_at    bigint NOT NULL,
     ended_at      bigint,
     entry_count   bigint NOT NULL,
+    last_sequence bigint NOT NULL,
     last_entry_at bigint NOT NULL,
-    PRIMARY KEY (tenant, id)
+    run           text COLLATE "C",
+    PRIMARY KEY (tenant, agent, id)
 );
 CREATE INDEX session_by_agent ON session (tenant, agent, last_entry_at, id);
-CREATE INDEX session_by_last_entry ON session (last_entry_at, tenant, id);
+CREATE INDEX session_by_last_entry ON session (last_entry_at, tenant, agent, id);
 
 CREATE TABLE session_entry (
     tenant   text COLLATE "C" NOT NULL,
+    agent    text COLLATE "C" NOT NULL,
     session  text COLLATE "C" NOT NULL,
     sequence bigint NOT NULL,
     at       bigint NOT NULL,
@@ -254,15 +260,20 @@ CREATE TABLE session_entry (
     message  text,
     plugin   text NOT NULL,
     sender   text,
-    PRIMARY KEY (tenant, session, sequence)
+    item     text,
+    run      text COLLATE "C",
+    PRIMARY KEY (tenant, agent, session, sequence)
 );
+CREATE INDEX session_entry_by_run ON session_entry (tenant, agent, run, session, sequence)
+    WHERE run IS NOT NULL;
 
 CREATE TABLE session_entry_text (
     tenant   text COLLATE "C" NOT NULL,
+    agent    text COLLATE "C" NOT NULL,
     session  text COLLATE "C" NOT NULL,
     sequence bigint NOT NULL,
     terms    tsvector NOT NULL,
-    PRIMARY KEY (tenant, session, sequence)
+    PRIMARY KEY (tenant, agent, session, sequence)
 );
 CREATE INDEX session_entry_text_by_terms ON session_entry_text USING gin (terms);
 
@@ -1117,7 +1128,7 @@ CREATE FUNCTION start_runs(
     r_id text[], r_tenant text[], r_scope integer[], r_workflow text[], r_mode text[],
     r_status text[], r_author text[], r_started_at bigint[], r_ended_at bigint[],
     r_parent text[], r_replay_of text[], r_snapshot_kept integer[], r_variables text[],
-    r_payload text[],
+    r_payload text[], r_session text[],
     l_run text[], l_position integer[], l_scope integer[], l_revision bigint[]
 ) RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
@@ -1137,13 +1148,13 @@ BEGIN
       FROM unnest(s_tenant, s_kind, s_name) WITH ORDINALITY AS a (tenant, kind, name, n)
       JOIN scope AS f ON f.tenant = a.tenant AND f.kind = a.kind AND f.name = a.name;
     INSERT INTO run (id, tenant, scope, workflow, mode, status, author, started_at, ended_at,
-                     parent, replay_of, snapshot_kept, variables, event_count)
+                     parent, replay_of, snapshot_kept, variables, event_count, session)
     SELECT n.id, n.tenant, s_id[n.scope], n.workflow, n.mode, n.status, n.author, n.started_at,
-           n.ended_at, n.parent, n.replay_of, n.snapshot_kept, n.variables, 1
+           n.ended_at, n.parent, n.replay_of, n.snapshot_kept, n.variables, 1, n.session
       FROM unnest(r_id, r_tenant, r_scope, r_workflow, r_mode, r_status, r_author, r_started_at,
-                  r_ended_at, r_parent, r_replay_of, r_snapshot_kept, r_variables)
+                  r_ended_at, r_parent, r_replay_of, r_snapshot_kept, r_variables, r_session)
         AS n (id, tenant, scope, workflow, mode, status, author, started_at, ended_at, parent,
-              replay_of, snapshot_kept, variables);
+              replay_of, snapshot_kept, variables, session);
     INSERT INTO run_layer (run, position, scope, revision)
     SELECT n.run, n.position, s_id[n.scope], coalesce(n.revision, s_revision[n.scope])
       FROM unnest(l_run, l_position, l_scope, l_revision) AS n (run, position, scope, revision);
@@ -1189,7 +1200,7 @@ CREATE FUNCTION append_session_entries(
     a_tenant text[], a_session text[], a_agent text[], a_count integer[],
     a_endpoint text[], a_key text[],
     e_at bigint[], e_role text[], e_content bytea[], e_message text[], e_plugin text[],
-    e_sender text[], e_terms text[]
+    e_sender text[], e_item text[], e_run text[], e_terms text[]
 ) RETURNS TABLE (addition integer, updated session) LANGUAGE plpgsql AS $$
 DECLARE
     a record;
@@ -1199,27 +1210,29 @@ BEGIN
         SELECT x.*, (sum(x.count) OVER (ORDER BY x.n) - x.count)::integer AS skip
           FROM unnest(a_tenant, a_session, a_agent, a_count, a_endpoint, a_key)
                WITH ORDINALITY AS x (tenant, session, agent, count, endpoint, key, n)
-         ORDER BY x.tenant, x.session, x.n
+         ORDER BY x.tenant, x.agent, x.session, x.n
     LOOP
         UPDATE session AS s
-           SET entry_count = s.entry_count + a.count,
+           SET entry_count = s.entry_count + a.count, last_sequence = s.last_sequence + a.count,
                last_entry_at = greatest(
                    s.last_entry_at,
                    (SELECT max(at) FROM unnest(e_at[a.skip + 1 : a.skip + a.count]) AS w (at)))
          WHERE s.tenant = a.tenant AND s.id = a.session AND s.agent = a.agent AND s.ended_at IS NULL
         RETURNING s.* INTO updated;
         CONTINUE WHEN NOT FOUND;
-        INSERT INTO session_entry (tenant, session, sequence, at, role, content, message, plugin,
-                                   sender)
-        SELECT a.tenant, a.session, updated.entry_count - a.count + i, e_at[a.skip + i],
-               e_role[a.skip + i], e_content[a.skip + i], e_message[a.skip + i],
-               e_plugin[a.skip + i], e_sender[a.skip + i]
+        INSERT INTO session_entry (tenant, agent, session, sequence, at, role, content, message,
+                                   plugin, sender, item, run)
+        SELECT a.tenant, a.agent, a.session, updated.last_sequence - a.count + i,
+               e_at[a.skip + i], e_role[a.skip + i], e_content[a.skip + i], e_message[a.skip + i],
+               e_plugin[a.skip + i], e_sender[a.skip + i], e_item[a.skip + i],
+               coalesce(e_run[a.skip + i], updated.run)
           FROM generate_series(1, a.count) AS i;
-        INSERT INTO session_entry_text (tenant, session, sequence, terms)
-        SELECT a.tenant, a.session, updated.entry_count - a.count + i, e_terms[a.skip + i]::tsvector
+        INSERT INTO session_entry_text (tenant, agent, session, sequence, terms)
+        SELECT a.tenant, a.agent, a.session, updated.last_sequence - a.count + i,
+               e_terms[a.skip + i]::tsvector
           FROM generate_series(1, a.count) AS i;
         UPDATE idempotency_key AS k
-           SET versions = (SELECT jsonb_agg(updated.entry_count - a.count + i ORDER BY i)::text
+           SET versions = (SELECT jsonb_agg(updated.last_sequence - a.count + i ORDER BY i)::text
                              FROM generate_series(1, a.count) AS i)
          WHERE k.tenant = a.tenant AND k.endpoint = a.endpoint AND k.key = a.key;
         addition = a.n;
@@ -1227,22 +1240,77 @@ BEGIN
     END LOOP;
 END $$;
 
-CREATE FUNCTION delete_sessions(d_tenant text[], d_id text[], d_entry_count bigint[]) RETURNS bigint
+CREATE FUNCTION remove_session_entries(
+    r_tenant text[], r_session text[], r_agent text[], r_at bigint[], r_is_complete boolean[],
+    r_endpoint text[], r_key text[]
+) RETURNS TABLE (removal integer, updated session, number bigint, at bigint, role text,
+                 content bytea, message text, plugin text, sender text, item text, run text)
 LANGUAGE plpgsql AS $$
+DECLARE
+    r record;
+    removed bigint;
+BEGIN
+    PERFORM acquire_locks('{}', '{}');
+    FOR r IN
+        SELECT * FROM unnest(r_tenant, r_session, r_agent, r_at, r_is_complete, r_endpoint, r_key)
+               WITH ORDINALITY AS x (tenant, session, agent, at, is_complete, endpoint, key, n)
+         ORDER BY x.tenant, x.agent, x.session, x.n
+    LOOP
+        SELECT s.* INTO updated FROM session AS s
+         WHERE s.tenant = r.tenant AND s.id = r.session AND s.agent = r.agent
+           AND s.ended_at IS NULL FOR UPDATE;
+        CONTINUE WHEN NOT FOUND;
+        SELECT e.sequence, e.at, e.role, e.content, e.message, e.plugin, e.sender, e.item, e.run
+          INTO number, at, role, content, message, plugin, sender, item, run
+          FROM session_entry AS e
+         WHERE e.tenant = r.tenant AND e.agent = r.agent AND e.session = r.session
+         ORDER BY e.sequence DESC LIMIT 1;
+        IF FOUND THEN
+            DELETE FROM session_entry AS e
+             WHERE e.tenant = r.tenant AND e.agent = r.agent AND e.session = r.session
+               AND (r.is_complete OR e.sequence = number);
+            GET DIAGNOSTICS removed = ROW_COUNT;
+            DELETE FROM session_entry_text AS t
+             WHERE t.tenant = r.tenant AND t.agent = r.agent AND t.session = r.session
+               AND (r.is_complete OR t.sequence = number);
+            UPDATE session AS s
+               SET entry_count = s.entry_count - removed,
+                   last_entry_at = greatest(s.last_entry_at, r.at)
+             WHERE s.tenant = r.tenant AND s.id = r.session AND s.agent = r.agent
+            RETURNING s.* INTO updated;
+        END IF;
+        UPDATE idempotency_key AS k SET versions = jsonb_build_array(coalesce(number, 0))::text
+         WHERE k.tenant = r.tenant AND k.endpoint = r.endpoint AND k.key = r.key;
+        removal = r.n;
+        RETURN NEXT;
+    END LOOP;
+END $$;
+
+CREATE FUNCTION delete_sessions(
+    d_tenant text[], d_agent text[], d_id text[], d_last_sequence bigint[], d_entry_count bigint[]
+) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     d record;
     deleted bigint = 0;
 BEGIN
     PERFORM acquire_locks('{}', '{}');
     FOR d IN
-        SELECT * FROM unnest(d_tenant, d_id, d_entry_count) AS x (tenant, id, entry_count)
-         ORDER BY 1, 2
+        SELECT * FROM unnest(d_tenant, d_agent, d_id, d_last_sequence, d_entry_count)
+            AS x (tenant, agent, id, last_sequence, entry_count)
+         ORDER BY 1, 2, 3
     LOOP
         DELETE FROM session AS s
-         WHERE s.tenant = d.tenant AND s.id = d.id AND s.entry_count = d.entry_count;
+         WHERE s.tenant = d.tenant AND s.agent = d.agent AND s.id = d.id
+           AND s.last_sequence = d.last_sequence AND s.entry_count = d.entry_count;
         CONTINUE WHEN NOT FOUND;
-        DELETE FROM session_entry AS e WHERE e.tenant = d.tenant AND e.session = d.id;
-        DELETE FROM session_entry_text AS t WHERE t.tenant = d.tenant AND t.session = d.id;
+        DELETE FROM session_entry AS e
+         WHERE e.tenant = d.tenant AND e.agent = d.agent AND e.session = d.id;
+        DELETE FROM session_entry_text AS t
+         WHERE t.tenant = d.tenant AND t.agent = d.agent AND t.session = d.id;
+        UPDATE run AS r SET session = NULL
+          FROM scope AS f
+         WHERE f.tenant = d.tenant AND f.kind = 'agent' AND f.name = d.agent
+           AND r.scope = f.id AND r.session = d.id;
         deleted = deleted + 1;
     END LOOP;
     RETURN deleted;

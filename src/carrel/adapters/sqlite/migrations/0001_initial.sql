@@ -78,10 +78,12 @@ CREATE TABLE run (
     snapshot_kept INTEGER NOT NULL,
     variables     TEXT    NOT NULL,
     event_count   INTEGER NOT NULL,
+    session       TEXT,
     PRIMARY KEY (tenant, id)
 ) WITHOUT ROWID;
 
 CREATE INDEX run_by_scope ON run (scope, tenant, id);
+CREATE INDEX run_by_session ON run (scope, session, id) WHERE session IS NOT NULL;
 
 CREATE TABLE run_layer (
     run      TEXT    NOT NULL,
@@ -150,6 +152,7 @@ CREATE TABLE audit (
     key_name TEXT    NOT NULL DEFAULT ''
 );
 CREATE INDEX audit_by_tenant ON audit (tenant, id);
+CREATE INDEX audit_by_time ON audit (tenant, at, author);
 
 CREATE TABLE key_usage (
     id           TEXT    PRIMARY KEY,
@@ -200,22 +203,25 @@ CREATE TABLE delivery_cursor (
 
 CREATE TABLE session (
     tenant        TEXT    NOT NULL,
-    id            TEXT    NOT NULL,
     agent         TEXT    NOT NULL,
+    id            TEXT    NOT NULL,
     mode          TEXT    NOT NULL,
     plugin        TEXT    NOT NULL,
     started_at    INTEGER NOT NULL,
     ended_at      INTEGER,
     entry_count   INTEGER NOT NULL,
+    last_sequence INTEGER NOT NULL,
     last_entry_at INTEGER NOT NULL,
-    PRIMARY KEY (tenant, id)
+    run           TEXT,
+    PRIMARY KEY (tenant, agent, id)
 ) WITHOUT ROWID;
 CREATE INDEX session_by_agent ON session (tenant, agent, last_entry_at, id);
-CREATE INDEX session_by_last_entry ON session (last_entry_at, tenant, id);
+CREATE INDEX session_by_last_entry ON session (last_entry_at, tenant, agent, id);
 
 CREATE TABLE session_entry (
     id       INTEGER PRIMARY KEY,
     tenant   TEXT    NOT NULL,
+    agent    TEXT    NOT NULL,
     session  TEXT    NOT NULL,
     sequence INTEGER NOT NULL,
     at       INTEGER NOT NULL,
@@ -224,8 +230,12 @@ CREATE TABLE session_entry (
     message  TEXT,
     plugin   TEXT    NOT NULL,
     sender   TEXT,
-    UNIQUE (tenant, session, sequence)
+    item     TEXT,
+    run      TEXT,
+    UNIQUE (tenant, agent, session, sequence)
 );
+CREATE INDEX session_entry_by_run ON session_entry (tenant, agent, run, session, sequence)
+    WHERE run IS NOT NULL;
 
 CREATE VIRTUAL TABLE session_entry_text USING fts5 (
     owner, terms, content = '', detail = column, tokenize = 'ascii'

@@ -14,7 +14,7 @@ from carrel.core.access import Permission
 from carrel.core.errors import Conflict, NotFound
 from carrel.core.prompt.assembly import BlockStatus
 from carrel.core.prompt.lint import LintRule
-from carrel.core.runs import parse_audience
+from carrel.core.runs import Run, parse_audience
 from carrel.server.http.endpoint import (
     IF_NONE_MATCH,
     Request,
@@ -74,7 +74,7 @@ class _UncacheablePromptModel(PromptModel, frozen=True):
         return False
 
 
-def _block_to_model(block: prompts.BlockTokens) -> PromptBlockModel:
+def block_to_model(block: prompts.BlockTokens) -> PromptBlockModel:
     return PromptBlockModel(
         name=block.name,
         path=block.path,
@@ -124,7 +124,6 @@ async def _assemble(request: AnyRequest, prompt_request: prompts.PromptRequest) 
     "GET",
     "/v1/runs/{id}/prompt",
     permission=Permission.WORKSPACE_READ,
-    allow_unknown_query=True,
     responses={200: PromptModel, 304: None},
     refusals=(NotFound, Conflict),
     headers=(IF_NONE_MATCH,),
@@ -138,15 +137,27 @@ async def get_run_prompt(request: Request) -> Response:
     A run in scope `shared` always returns the shared prompt.
     """
     run = await runs.get(request.ports, request.actor, request.params["id"])
+    # Erasure replaces content of a snapshot, and raises the current revision.
+    revisions = await request.ports.trees.revisions([layer.scope for layer in run.snapshot])
+    key = (prompts.run_content_etag(run), revisions)
+    return _conditional_response(request, await load_run_prompt_body(request, run, key))
+
+
+async def load_run_prompt_body(
+    request: AnyRequest, run: Run, content_key: tuple[str, tuple[int, ...]]
+) -> bytes:
+    """Encoded PromptModel of a run, cached for all runs of the same content.
+
+    The key has the current revisions of the layers too.
+    """
     snapshots.require_snapshot(run)
     ports = request.ports
-    key = (ports.store, request.actor.tenant, "run prompt", run.id, ports.tokenizer.name)
 
     async def assemble() -> object:
         return _prompt_to_model(await prompts.load_run_prompt(ports, run))
 
-    body = await request.caches.responses.get_or_create(key, assemble)
-    return _conditional_response(request, body)
+    key = (ports.store, run.tenant, "run prompt", *content_key, ports.tokenizer.name)
+    return await request.caches.responses.get_or_create(key, assemble)
 
 
 class PromptFlawModel(ResponseModel, frozen=True):
@@ -181,7 +192,7 @@ def _prompt_to_model(prompt: AssembledPrompt) -> PromptModel:
     model = PromptModel if prompt.is_cacheable else _UncacheablePromptModel
     return model(
         text=prompt.text,
-        blocks=[_block_to_model(block) for block in prompt.blocks],
+        blocks=[block_to_model(block) for block in prompt.blocks],
         chars=prompt.chars,
         tokens=prompt.tokens,
         tokenizer=prompt.tokenizer,
@@ -189,8 +200,13 @@ def _prompt_to_model(prompt: AssembledPrompt) -> PromptModel:
     )
 
 
+def prompt_body_etag(body: bytes) -> str:
+    """Quoted ETag of an encoded PromptModel."""
+    return f'"{body[_ETAG_SLICE].decode()}"'
+
+
 def _conditional_response(request: AnyRequest, body: bytes) -> Response:
-    etag = f'"{body[_ETAG_SLICE].decode()}"'
+    etag = prompt_body_etag(body)
     return not_modified(etag) if etag_matches(request, etag) else json_with_etag(body, etag)
 
 

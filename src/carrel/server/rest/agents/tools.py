@@ -18,6 +18,7 @@ from carrel.core.errors import (
     ValidationError,
     WorkspaceTooLarge,
 )
+from carrel.core.session_ids import MAX_ID_LENGTH
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import Id
 from carrel.server.http.response import Response
@@ -41,7 +42,7 @@ class ToolListModel(ResponseModel, frozen=True):
 
 class ToolCallBody(RequestModel, frozen=True):
     arguments: Annotated[dict[str, Any], Meta(max_length=64)] = msgspec.field(default_factory=dict)
-    session_id: Annotated[str, Meta(max_length=128)] | None = None
+    session_id: Annotated[str, Meta(max_length=MAX_ID_LENGTH)] | None = None
     scope: (
         Annotated[str, Meta(max_length=64, description="`main`; any other value means shared.")]
         | None

@@ -184,11 +184,11 @@ async def _build_listing(
             parts, store = request.caches.parts, request.ports.store
             return encode_listing(parts, store, rows, raw=request.query.raw)
     return OverlayFileListModel(
-        files=[_file_with_content(file, contents, request.query.raw) for file in visible_files]
+        files=[file_with_content(file, contents, request.query.raw) for file in visible_files]
     )
 
 
-def _file_with_content(file: File, contents: FileContents, raw: bool) -> OverlayFileModel:
+def file_with_content(file: File, contents: FileContents, raw: bool) -> OverlayFileModel:
     """Model with content, if it can be read and is text."""
     if file.path in contents.failed:
         return overlay_file_to_model(file, error=contents.failed[file.path])

@@ -7,53 +7,29 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from carrel.actions.runs import runs, snapshots
-from carrel.actions.runs.runs import RunRequest
+from carrel.actions.runs import run_entries, runs, snapshots
+from carrel.actions.sessions.sessions import MAX_ENTRIES_PER_APPEND
 from carrel.core.access import Permission
 from carrel.core.accounts import tenant_from_record
-from carrel.core.errors import Busy, Conflict, NotFound, ValidationError
+from carrel.core.errors import Busy, Conflict, NotFound, PayloadTooLarge, ValidationError
 from carrel.core.identifiers import ScopeKind
 from carrel.core.runs import Audience, Run, RunStatus
 from carrel.core.store.record import RecordType
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import PageQuery
 from carrel.server.http.response import Response
+from carrel.server.rest.agents.session_entries import MAX_ENTRIES_BYTES
+from carrel.server.rest.agents.session_models import (
+    NewEntryBody,
+    SessionId,
+    new_entry_from_body,
+)
 from carrel.server.rest.files.file_models import PositiveInt, Rfc3339, rfc3339
-from carrel.server.rest.runs import run_events, run_files, workflows
+from carrel.server.rest.runs import provenance, run_events, run_files, run_start, workflows
 
 _TAG: Final = "Runs"
 AnyRequest = Request[Any, Any]
 Text = Annotated[str, Meta(max_length=256)]
-
-
-class CreateRunBody(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """Known fields of a run; other fields sent by openwop clients are ignored."""
-
-    workflow_id: Text = ""
-    agent_id: Text | None = None
-    workspace_id: Text | None = None
-    parent_run_id: Text | None = None
-    share_snapshot: bool = False
-    replay_of: Text | None = None
-    scope: (
-        Annotated[str, Meta(max_length=64, description="`main`; any other value means shared.")]
-        | None
-    ) = None
-
-
-_, _COMPONENTS = msgspec.json.schema_components([CreateRunBody])
-OpenCreateRunBody: Any = Annotated[
-    dict[str, Any],
-    Meta(extra_json_schema={**_COMPONENTS["CreateRunBody"], "additionalProperties": True}),
-]
-"""CreateRunBody with additional fields allowed: `inputs`, `metadata`, `tags` …"""
-
-
-class RunCreatedModel(ResponseModel, frozen=True):
-    run_id: str
-    status: RunStatus
-    events_url: str
-    status_url: str
 
 
 class SnapshotFileModel(ResponseModel, frozen=True):
@@ -72,6 +48,7 @@ class RunSummaryModel(ResponseModel, frozen=True, kw_only=True):
     agent_id: str | None
     parent_run_id: str | None
     replay_of: str | None
+    session_id: str | None
     started_at: Rfc3339
     ended_at: Rfc3339 | None
     completed_at: Rfc3339 | msgspec.UnsetType = msgspec.UNSET
@@ -95,11 +72,25 @@ class RunCancelledModel(ResponseModel, frozen=True):
 class UpdateRunBody(RequestModel, frozen=True):
     status: RunStatus | None = None
     kept: bool | None = None
+    entries: (
+        Annotated[
+            list[NewEntryBody],
+            Meta(
+                min_length=1,
+                max_length=MAX_ENTRIES_PER_APPEND,
+                description="Entries to append to the run's session first.",
+            ),
+        ]
+        | None
+    ) = None
 
 
 class RunListQuery(PageQuery, frozen=True):
     agent_id: Text | None = None
     workspace_id: Text | None = None
+    session_id: Annotated[SessionId, Meta(description="Session of the agent `agentId`.")] | None = (
+        None
+    )
 
 
 async def _tenant_slug(request: AnyRequest) -> str:
@@ -123,66 +114,12 @@ def run_to_summary(run: Run, tenant: str) -> RunSummaryModel:
         agent_id=run.scope.name if run.scope.kind is ScopeKind.AGENT else None,
         parent_run_id=run.parent,
         replay_of=run.replay_of,
+        session_id=run.session,
         started_at=rfc3339(run.started_at),
         ended_at=ended,
         completed_at=msgspec.UNSET if ended is None else ended,
         kept=run.snapshot_kept,
     )
-
-
-def _run_created(run: Run) -> Response:
-    url = f"/v1/runs/{run.id}"
-    model = RunCreatedModel(
-        run_id=run.id, status=run.status, events_url=f"{url}/events", status_url=url
-    )
-    return Response.json(model, 201, {"Location": url})
-
-
-async def _rebuild_start(request: AnyRequest, versions: tuple[int, ...]) -> Response:
-    return _run_created(await runs.get_started(request.ports, request.actor, *versions))
-
-
-@endpoint(
-    "POST",
-    "/v1/runs",
-    body=OpenCreateRunBody,
-    permission=Permission.RUNS_WRITE,
-    responses={201: RunCreatedModel},
-    refusals=(ValidationError, NotFound, Conflict, Busy),
-    response_headers=("Location",),
-    idempotent=True,
-    rebuild=_rebuild_start,
-    id="runs_start",
-    tag=_TAG,
-)
-async def start(request: AnyRequest) -> Response:
-    """Start a run with a snapshot of the workspace.
-
-    Requires a `workflowId` or an `agentId`, unless it follows another run. Unknown fields are
-    ignored.
-    """
-    try:
-        body = msgspec.convert(request.body, CreateRunBody)
-    except msgspec.ValidationError as error:
-        raise ValidationError(f"invalid body: {error}") from None
-    audience = (
-        None if body.scope is None else Audience.MAIN if body.scope == "main" else Audience.SHARED
-    )
-    run = await runs.start(
-        request.ports,
-        request.actor,
-        RunRequest(
-            workflow=body.workflow_id,
-            agent=body.agent_id,
-            workspace=body.workspace_id,
-            parent=body.parent_run_id,
-            share_parent=body.share_snapshot,
-            replay_of=body.replay_of,
-            mode=audience,
-        ),
-        request.idempotency_key,
-    )
-    return _run_created(run)
 
 
 @endpoint(
@@ -203,6 +140,7 @@ async def list_runs(request: Request[None, RunListQuery]) -> Response:
         request.actor,
         agent=query.agent_id,
         workspace=query.workspace_id,
+        session=query.session_id,
         cursor=query.cursor,
         limit=query.limit,
     )
@@ -231,6 +169,7 @@ async def _run_response(request: AnyRequest, run: Run) -> Response:
     permission=Permission.RUNS_READ,
     responses={200: RunModel},
     refusals=(NotFound,),
+    allow_unknown_query=True,
     id="runs_get",
     tag=_TAG,
 )
@@ -241,19 +180,40 @@ async def get(request: Request) -> Response:
     )
 
 
+async def _rebuild_patch(request: Request[UpdateRunBody], versions: tuple[int, ...]) -> Response:
+    """The entries are stored; the rest may be repeated."""
+    del versions
+    return await _update(request)
+
+
 @endpoint(
     "PATCH",
     "/v1/runs/{id}",
     body=UpdateRunBody,
     permission=Permission.RUNS_WRITE,
     responses={200: RunModel},
-    refusals=(ValidationError, NotFound, Conflict, Busy),
+    refusals=(ValidationError, NotFound, Conflict, Busy, PayloadTooLarge),
+    max_body=MAX_ENTRIES_BYTES,
     idempotent=True,
+    rebuild=_rebuild_patch,
     id="runs_patch",
     tag=_TAG,
 )
 async def patch(request: Request[UpdateRunBody]) -> Response:
-    """End a run, or release its snapshot."""
+    """End a run, or release its snapshot; its last entries may come along."""
+    if request.body.entries is not None:
+        await run_entries.append(
+            request.ports,
+            request.actor,
+            request.params["id"],
+            [new_entry_from_body(entry) for entry in request.body.entries],
+            request.body.status,
+            request.idempotency_key,
+        )
+    return await _update(request)
+
+
+async def _update(request: Request[UpdateRunBody]) -> Response:
     run = await runs.update(
         request.ports,
         request.actor,
@@ -272,6 +232,7 @@ async def patch(request: Request[UpdateRunBody]) -> Response:
     responses={200: RunCancelledModel},
     refusals=(ValidationError, NotFound, Conflict, Busy),
     idempotent=True,
+    allow_unknown_query=True,
     id="runs_cancel",
     tag=_TAG,
 )
@@ -287,8 +248,9 @@ async def cancel(request: AnyRequest) -> Response:
 
 
 ENDPOINTS: Final = (
-    *(start, list_runs, get, patch, cancel),
+    *(run_start.start, list_runs, get, patch, cancel),
     *run_files.ENDPOINTS,
     *run_events.ENDPOINTS,
     *workflows.ENDPOINTS,
+    *provenance.ENDPOINTS,
 )

@@ -39,6 +39,7 @@ _NOOP_DEFINITION: Final[dict[str, Any]] = {
     permission=Permission.RUNS_READ,
     responses={200: dict[str, Any]},
     refusals=(NotFound,),
+    allow_unknown_query=True,
     id="workflows_get",
     tag="Runs",
 )

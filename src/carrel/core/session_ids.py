@@ -1,0 +1,62 @@
+"""Ids of sessions, and the names of their transcript files."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from itertools import pairwise
+from typing import Final
+
+from carrel.core.errors import ValidationError
+
+MAX_ID_LENGTH: Final = 255
+_MAX_NAME_BYTES: Final = 200
+"""Longest encoded file name without its suffix; longer ones become a digest."""
+_HEX: Final = "[0-9a-fA-F]"
+_UUID: Final = re.compile(
+    rf"(?:urn:uuid:)?{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}|{_HEX}{{32}}"
+    rf"|\{{{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}\}}",
+    re.IGNORECASE,
+)
+_REFUSED: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_PLAIN_BYTES: Final = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-_")
+
+
+def parse_session_id(text: str) -> str:
+    """Return a session id; every notation of a UUID is the same id. Raises ValidationError."""
+    if _UUID.fullmatch(text):
+        return _format_uuid(re.sub("[^0-9a-f]", "", text.lower().removeprefix("urn:uuid:")))
+    if not 1 <= len(text) <= MAX_ID_LENGTH or _REFUSED.search(text):
+        raise ValidationError(
+            f"a session id must have 1 to {MAX_ID_LENGTH} characters and no control characters"
+        )
+    return text
+
+
+def new_session_id(seed: str) -> str:
+    """Derive a version 4 UUID from an unguessable text."""
+    hex_digits = hashlib.sha256(seed.encode()).hexdigest()
+    variant = "89ab"[int(hex_digits[16], 16) % 4]
+    return _format_uuid(f"{hex_digits[:12]}4{hex_digits[13:16]}{variant}{hex_digits[17:32]}")
+
+
+def number_from_session_id(id: str) -> int:
+    """Number of a UUID, to mark a key with what was created; 0 for any other id."""
+    return int(id.replace("-", ""), 16) if _UUID.fullmatch(id) else 0
+
+
+def _format_uuid(digits: str) -> str:
+    return "-".join(digits[start:end] for start, end in pairwise((0, 8, 12, 16, 20, 32)))
+
+
+def transcript_file_name(id: str) -> str:
+    """Return the file name of a session's transcript: unique, also if case is ignored.
+
+    Lower-case letters, digits, `-` and `_` stay; every other byte becomes `=` and two hexadecimal
+    digits. A name that would be too long is `==` and the SHA-256 of the id.
+    """
+    encoded = id.encode()
+    name = "".join(chr(byte) if byte in _PLAIN_BYTES else f"={byte:02x}" for byte in encoded)
+    if len(name) > _MAX_NAME_BYTES:
+        name = f"=={hashlib.sha256(encoded).hexdigest()}"
+    return f"{name}.jsonl"
