@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import re
 import tempfile
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import IO, TYPE_CHECKING, Final
@@ -20,10 +19,11 @@ from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Digest, TimestampMs
 from carrel.core.identifiers import digest as digest_of
 from carrel.core.outages import Unreachable
-from carrel.ports.blobs import PART_BYTES
+from carrel.ports.blobs import PART_BYTES, PartWriter
+from carrel.ports.part_writers import FilePartWriter
 
 if TYPE_CHECKING:
-    from obstore import ObjectMeta
+    from obstore import GetOptions, ObjectMeta
     from obstore.store import ClientConfig, RetryConfig, S3Config
 
 _DIGEST_PATTERN: Final = re.compile(r"[0-9a-f]{64}")
@@ -47,6 +47,7 @@ _ANSWER_SECONDS: Final = 10.0
 _MIN_BYTES_PER_SECOND: Final = 2**20
 """Slowest accepted rate of an upload."""
 _PING_SECONDS: Final = 3.0
+_TEMPORARY_COMPONENT: Final = "temporary files"
 
 
 def connect_bucket(
@@ -110,13 +111,17 @@ class S3BlobStore:
             except AlreadyExistsError:
                 await obstore.put_async(self._store, key, content, use_multipart=False)
 
-    async def put_parts(self, parts: Iterator[bytes]) -> tuple[Digest, int]:
-        """Store a content, first in a temporary file, since its digest names the object."""
-        with tempfile.TemporaryFile() as file:
-            digest, size = await asyncio.to_thread(_write_hashed, file, parts)
+    def open_writer(self) -> PartWriter:
+        """Collect the content in a temporary file first, since its digest names the object."""
+        return FilePartWriter(_TEMPORARY_COMPONENT, tempfile.TemporaryFile, self._upload, _close)
+
+    async def _upload(self, file: IO[bytes], digest: Digest) -> None:
+        """Send a file in parts, of which nothing is visible before the last one."""
+        with file:
+            size = file.tell()
+            file.seek(0)
             async with _answer_in(_ANSWER_SECONDS + size / _MIN_BYTES_PER_SECOND):
                 await obstore.put_async(self._store, self._key(digest), file, max_concurrency=2)
-        return digest, size
 
     async def read_parts(self, digest: Digest) -> AsyncIterator[bytes]:
         for key in (self._key(digest), self._trash_key(digest), self._key(digest)):
@@ -125,6 +130,22 @@ class S3BlobStore:
                     yield part
                 return
         raise FileNotFoundError(digest)
+
+    async def read_range(self, digest: Digest, start: int, end: int) -> AsyncIterator[bytes]:
+        for key in (self._key(digest), self._trash_key(digest), self._key(digest)):
+            with suppress(NotFoundError, FileNotFoundError):
+                async for part in _read_parts(self._store, key, (start, end)):
+                    yield part
+                return
+        raise FileNotFoundError(digest)
+
+    async def identity(self, digest: Digest) -> str | None:
+        for key in (self._key(digest), self._trash_key(digest), self._key(digest)):
+            with suppress(NotFoundError, FileNotFoundError):
+                async with _answer_in(_ANSWER_SECONDS):
+                    meta = await obstore.head_async(self._store, key)
+                return f"{meta['e_tag']} {meta['size']} {meta['last_modified'].isoformat()}"
+        return None
 
     async def get(self, digest: Digest) -> bytes | None:
         """Return the content or None.
@@ -311,10 +332,13 @@ async def _read_object(store: S3Store, key: str) -> bytes | None:
         return None
 
 
-async def _read_parts(store: S3Store, key: str) -> AsyncIterator[bytes]:
+async def _read_parts(
+    store: S3Store, key: str, byte_range: tuple[int, int] | None = None
+) -> AsyncIterator[bytes]:
     """Yield an object's content in parts. Raises NotFoundError or FileNotFoundError."""
+    options: GetOptions = {} if byte_range is None else {"range": byte_range}
     async with _answer_in(_ANSWER_SECONDS):
-        response = await obstore.get_async(store, key)
+        response = await obstore.get_async(store, key, options=options)
     parts = aiter(response.stream(min_chunk_size=PART_BYTES))
     while True:
         async with _answer_in(_ANSWER_SECONDS):
@@ -338,15 +362,10 @@ async def _answer_in(seconds: float) -> AsyncIterator[None]:
         raise Unreachable("bucket", reason) from problem
 
 
-def _write_hashed(file: IO[bytes], parts: Iterator[bytes]) -> tuple[Digest, int]:
-    """Write the parts and go back to the start; return their digest and size."""
-    hasher = hashlib.sha256()
-    for part in parts:
-        hasher.update(part)
-        file.write(part)
-    size = file.tell()
-    file.seek(0)
-    return Digest(f"sha256:{hasher.hexdigest()}"), size
+def _close(file: IO[bytes]) -> None:
+    """Close a temporary file, which removes it."""
+    with suppress(OSError):  # what was not written yet may not fit on the disk
+        file.close()
 
 
 def _content_type(content: bytes) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -11,7 +10,14 @@ from carrel.adapters.postgres.read_batching import RequestBatcher
 from carrel.core.identifiers import Digest
 from carrel.core.store.blob import Blob
 from carrel.ports import CorruptContent, LargeBlobStore
-from carrel.ports.blobs import hash_content, verify_parts
+from carrel.ports.blobs import (
+    PartWriter,
+    VerifiedContents,
+    hash_content,
+    verify_parts,
+    write_parts,
+)
+from carrel.ports.part_writers import MemoryPartWriter
 
 _MAX_BATCH_IDS: Final = 64
 _UNLIMITED_BYTES: Final = 2**62
@@ -27,6 +33,7 @@ class PostgresBlobs:
 
     def __init__(self, database: Database, objects: LargeBlobStore | None, inline: int) -> None:
         self._database, self._objects, self._inline = database, objects, inline
+        self._verified = None if objects is None else VerifiedContents(objects)
         self._batcher = RequestBatcher(
             self._read_bodies, lambda ids: max(len(ids), 1) / _MAX_BATCH_IDS
         )
@@ -48,10 +55,20 @@ class PostgresBlobs:
         await self._objects.put(content_digest, content)
         return Blob(content_digest, len(content))
 
-    async def put_parts(self, parts: Iterator[bytes]) -> Blob:
+    def open_writer(self) -> PartWriter:
         if self._objects is None:
-            return await self._put(await asyncio.to_thread(b"".join, parts))
-        return Blob(*await self._objects.put_parts(parts))
+            return MemoryPartWriter(self._put)
+        return self._objects.open_writer()
+
+    async def put_parts(self, parts: Iterator[bytes]) -> Blob:
+        return await write_parts(self.open_writer(), parts)
+
+    async def read_range(self, blob: Blob, start: int, end: int) -> AsyncIterator[bytes]:
+        if self._verified is None or not await self._is_external(blob):
+            yield (await self.get([blob]))[blob.digest][start:end]
+            return
+        async for part in self._verified.read_range(blob.digest, start, end):
+            yield part
 
     async def read_parts(self, blob: Blob) -> AsyncIterator[bytes]:
         if self._objects is None or not await self._is_external(blob):
