@@ -5,7 +5,7 @@ Blobs never change, so entries are never stale. Agents of one template share its
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
 
 from carrel.core.identifiers import Digest
 from carrel.core.lru_cache import LruCache
@@ -39,7 +39,7 @@ class CachedBlobs:
     def read_parts(self, blob: Blob) -> AsyncIterator[bytes]:
         return self._blobs.read_parts(blob)
 
-    def read_range(self, blob: Blob, start: int, end: int) -> AsyncIterator[bytes]:
+    def read_range(self, blob: Blob, start: int, end: int) -> AsyncGenerator[bytes, None]:
         return self._blobs.read_range(blob, start, end)
 
     async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from carrel.core.identifiers import Digest, TimestampMs, digest
@@ -82,7 +82,7 @@ class Blobs(BlobReader, Protocol):
     async def put_parts(self, parts: Iterator[bytes]) -> Blob:
         """Store a large content without holding it whole; its parts are read in a thread."""
 
-    def read_range(self, blob: Blob, start: int, end: int) -> AsyncIterator[bytes]:
+    def read_range(self, blob: Blob, start: int, end: int) -> AsyncGenerator[bytes, None]:
         """Yield the bytes from `start` up to `end` in parts of about PART_BYTES.
 
         The whole content is verified before its first part, unless this process has verified the
@@ -192,7 +192,7 @@ class VerifiedContents:
         self._objects = objects
         self._identities: LruCache[Digest, str] = LruCache(_MAX_VERIFIED)
 
-    async def read_range(self, digest: Digest, start: int, end: int) -> AsyncIterator[bytes]:
+    async def read_range(self, digest: Digest, start: int, end: int) -> AsyncGenerator[bytes, None]:
         """Raises CorruptContent before the first part."""
         await self._verify(digest)
         if start >= end:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
 
 from carrel.actions.dry_runs.pending_changes import PendingChanges
 from carrel.core.errors import Conflict
@@ -54,5 +54,5 @@ class PendingBlobs:
     async def read_parts(self, blob: Blob) -> AsyncIterator[bytes]:
         yield (await self.get([blob]))[blob.digest]
 
-    async def read_range(self, blob: Blob, start: int, end: int) -> AsyncIterator[bytes]:
+    async def read_range(self, blob: Blob, start: int, end: int) -> AsyncGenerator[bytes, None]:
         yield (await self.get([blob]))[blob.digest][start:end]

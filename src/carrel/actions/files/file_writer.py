@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -36,6 +37,7 @@ from carrel.core.overlay.planned_writes import PlannedWrite, path_occupied_error
 from carrel.core.overlay.write_condition import UNCONDITIONAL, WriteCondition
 from carrel.core.redaction.redactor import RedactionResult
 from carrel.core.runs import RunStatus
+from carrel.core.store.blob import Blob
 from carrel.core.store.commit import (
     Applied,
     Commit,
@@ -46,7 +48,7 @@ from carrel.core.store.commit import (
 )
 from carrel.core.store.entry import MARKDOWN, Head
 from carrel.core.store.idempotency import IdempotencyKey
-from carrel.core.store.record import RecordType
+from carrel.core.store.record import CollectionRevision, RecordType
 from carrel.ports import Ports
 from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
 
@@ -66,6 +68,24 @@ class WriteResult(Struct, frozen=True, gc=False):
     redacted: RedactionResult
 
 
+class StagedContent(Struct, frozen=True, gc=False):
+    """Content of a caller, redacted and stored in parts before the commit that refers to it."""
+
+    blob: Blob
+    replaced: tuple[str, ...]
+    """Secret ids and pattern names that were replaced, sorted."""
+    warned: tuple[str, ...]
+    collection_revisions: tuple[CollectionRevision, ...]
+    """Revisions of the rules under which it was redacted."""
+
+
+class StagedWrite(Struct, frozen=True, gc=False):
+    """Written file, without its content."""
+
+    file: File
+    content: StagedContent
+
+
 class WriteOptions(Struct, frozen=True, gc=False):
     """Options of a write besides the content."""
 
@@ -78,6 +98,8 @@ class WriteOptions(Struct, frozen=True, gc=False):
     """Override the file although it is pinned."""
 
 
+StageAgain: TypeAlias = Callable[[TenantRules, StagedContent], Awaitable[StagedContent]]
+"""Redacts staged content under other rules and stores the result."""
 DEFAULT_OPTIONS: Final = WriteOptions()
 
 
@@ -94,10 +116,7 @@ class FileWriter(Struct, frozen=True, gc=False):
     options: WriteOptions
 
     async def put(self, content: bytes) -> WriteResult:
-        if self.options.type is not None and not _MEDIA_TYPE.fullmatch(self.options.type):
-            raise ValidationError("contentType is not a media type")
-        if self.options.run is not None:
-            await self._check_run(self.options.run)
+        await self._check_options()
         tenant = self.actor.tenant
         rules = find_cached_rules(self.ports, tenant) or await load_rules(self.ports, tenant)
         try:
@@ -108,24 +127,43 @@ class FileWriter(Struct, frozen=True, gc=False):
         if redacted is None or len(redacted.content) > self.ports.blobs.inline_max_bytes:
             rules = await load_rules(self.ports, tenant)
             redacted = await self._check_and_redact(rules, content)
-        await check_new_path(self.ports, self.stack, self.path, rules.policy.classes)
-        result = await self._try_put(rules, redacted, first=True)
+        result = await self._try_put_redacted(rules, redacted, first=True)
         return result or await self._put_again(content)
 
     @retry_on_conflict(MAX_ATTEMPTS - 1)
     async def _put_again(self, content: bytes) -> WriteResult:
         rules = await load_rules(self.ports, self.actor.tenant)
         redacted = await self._check_and_redact(rules, content)
-        await check_new_path(self.ports, self.stack, self.path, rules.policy.classes)
-        result = await self._try_put(rules, redacted, first=False)
+        result = await self._try_put_redacted(rules, redacted, first=False)
         if result is None:
             raise Busy.with_conflicts(str(self.path))
         return result
 
+    async def check_before_upload(self) -> TenantRules:
+        """Return the current rules if the file may be written, before its content is received."""
+        await self._check_options()
+        rules = await load_rules(self.ports, self.actor.tenant)
+        self._check_writable(rules)
+        return rules
+
+    @retry_on_conflict()
+    async def put_staged(self, staged: StagedContent, stage_again: StageAgain) -> StagedWrite:
+        """Write content that was stored before; `stage_again` redacts it under newer rules."""
+        await self._check_options()
+        rules = await load_rules(self.ports, self.actor.tenant)
+        self._check_writable(rules)
+        if staged.collection_revisions != rules.collection_revisions:
+            staged = await stage_again(rules, staged)
+        rules.policy.limits_of(self.stack[0]).check_file_size(staged.blob.size)
+        await check_new_path(self.ports, self.stack, self.path, rules.policy.classes)
+        file = await self._try_put(rules, staged.blob, first=False)
+        if file is None:
+            raise Busy.with_conflicts(str(self.path))
+        return StagedWrite(file, staged)
+
     @retry_on_conflict()
     async def delete(self) -> Head:
-        if self.options.run is not None:
-            await self._check_run(self.options.run)
+        await self._check_options()
         rules = await load_rules(self.ports, self.actor.tenant)
         self._require_writable(rules)
         layers, condition = await self._read_layers(), self.options.condition
@@ -136,25 +174,31 @@ class FileWriter(Struct, frozen=True, gc=False):
             planned = planned_writes.plan_delete(layers, self.path, condition)
         else:
             planned = agent_writes.plan_agent_delete(layers, self.path, resolver, condition)
-            layers_after = (replace(layers[0], heads={}), *layers[1:])
-            await self._check_name_unchanged(
-                resolver, layers, await self._render(resolver, layers_after)
-            )
+            if self._is_own_identity:
+                layers_after = (replace(layers[0], heads={}), *layers[1:])
+                after = await self._render(resolver, layers_after)
+                await self._check_name_unchanged(resolver, layers, after)
         head = await self._commit(rules, planned, f"delete {self.path.text}")
         if head is None:
             raise Busy.with_conflicts(str(self.path))
         return head
 
-    async def _try_put(
+    async def _try_put_redacted(
         self, rules: TenantRules, redacted: RedactionResult, *, first: bool
     ) -> WriteResult | None:
         """Return the result, or None if it must be planned again."""
+        await check_new_path(self.ports, self.stack, self.path, rules.policy.classes)
+        [blob] = await self.ports.blobs.put((redacted.content,))
+        file = await self._try_put(rules, blob, first=first)
+        return None if file is None else WriteResult(file, redacted.content, redacted)
+
+    async def _try_put(self, rules: TenantRules, blob: Blob, *, first: bool) -> File | None:
+        """Return the written file, or None if it must be planned again."""
         stack, path, condition = self.stack, self.path, self.options.condition
         type, kind = self.options.type or MARKDOWN, stack[0].kind
-        [blob] = await self.ports.blobs.put((redacted.content,))
         if kind is ScopeKind.AGENT and (resolver := await self._load_resolver(rules)) is not None:
             new_content = NewContent(blob, type, self.options.accept_template_update)
-            return await self._try_put_override(rules, redacted, new_content, resolver)
+            return await self._try_put_override(rules, new_content, resolver)
         planned = None
         if first and len(stack) == 1:
             planned = planned_writes.plan_put_without_read(stack[0], path, blob, condition, type)
@@ -170,25 +214,21 @@ class FileWriter(Struct, frozen=True, gc=False):
         if head is None:
             return None
         file = file_from_version(stack, None, head, stack[0])
-        if is_shared:
-            file = replace(file, file_class=rules.policy.classes.class_of(path))
-        return WriteResult(file, redacted.content, redacted)
+        return replace(file, file_class=rules.policy.classes.class_of(path)) if is_shared else file
 
     async def _try_put_override(
-        self,
-        rules: TenantRules,
-        redacted: RedactionResult,
-        new_content: NewContent,
-        resolver: AgentFileResolver,
-    ) -> WriteResult | None:
+        self, rules: TenantRules, new_content: NewContent, resolver: AgentFileResolver
+    ) -> File | None:
         """Like `_try_put` for an agent's file; content equal to upstream is not stored."""
         layers = await self._read_layers()
         planned = agent_writes.plan_agent_put(
             layers, self.path, new_content, resolver, self.options.condition
         )
-        await self._check_name_unchanged(
-            resolver, layers, render_bytes(redacted.content, resolver.variables)
-        )
+        if self._is_own_identity:
+            blob = new_content.blob
+            after = (await self.ports.blobs.get([blob]))[blob.digest]
+            rendered = render_bytes(after, resolver.variables)
+            await self._check_name_unchanged(resolver, layers, rendered)
         if planned is not None:
             head = await self._commit(rules, planned, f"put {self.path.text}")
             if head is None:
@@ -196,14 +236,17 @@ class FileWriter(Struct, frozen=True, gc=False):
             layers = (replace(layers[0], heads={self.path: head}), *layers[1:])
         file = resolver.resolve(self.path, layers)
         assert file is not None
-        return WriteResult(file, redacted.content, redacted)
+        return file
+
+    @property
+    def _is_own_identity(self) -> bool:
+        """Whether an agent writes the file that has its name."""
+        return self.actor.kind is CredentialKind.AGENT and self.path == IDENTITY_PATH
 
     async def _check_name_unchanged(
         self, resolver: AgentFileResolver, layers: Layers, after: bytes
     ) -> None:
-        """Raise Forbidden if an agent changes its own name."""
-        if self.actor.kind is not CredentialKind.AGENT or self.path != IDENTITY_PATH:
-            return
+        """Raise Forbidden if the name differs afterwards."""
         if parse_names(await self._render(resolver, layers)) != parse_names(after):
             raise Forbidden("an agent may change its IDENTITY.md, but not its name")
 
@@ -222,11 +265,25 @@ class FileWriter(Struct, frozen=True, gc=False):
         resolver = await load_resolver(self.ports, self.stack)
         return None if resolver is None else replace(resolver, classes=rules.policy.classes)
 
+    async def _check_options(self) -> None:
+        """Raise ValidationError, NotFound or Conflict."""
+        if self.options.type is not None and not _MEDIA_TYPE.fullmatch(self.options.type):
+            raise ValidationError("contentType is not a media type")
+        if self.options.run is not None:
+            await self._check_run(self.options.run)
+
     async def _check_and_redact(self, rules: TenantRules, content: bytes) -> RedactionResult:
         """Return the content to store.
 
         Raises Forbidden, WorkspaceTooLarge or ValidationError.
         """
+        self._check_writable(rules)
+        if len(content) > THREAD_THRESHOLD_BYTES:
+            return await asyncio.to_thread(rules.redact_file, self.stack[0], content)
+        return rules.redact_file(self.stack[0], content)
+
+    def _check_writable(self, rules: TenantRules) -> None:
+        """Check path and type. Raises Forbidden or ValidationError."""
         self._require_writable(rules)
         if self.stack[0].kind in _CLASSIFIED_KINDS:
             rules.policy.classes.check_path(self.path)
@@ -234,9 +291,6 @@ class FileWriter(Struct, frozen=True, gc=False):
             raise ValidationError("the path contains a secret")
         if self.options.type is not None and rules.redactor.find_in_text(self.options.type):
             raise ValidationError("contentType contains a secret")
-        if len(content) > THREAD_THRESHOLD_BYTES:
-            return await asyncio.to_thread(rules.redact_file, self.stack[0], content)
-        return rules.redact_file(self.stack[0], content)
 
     def _require_writable(self, rules: TenantRules) -> None:
         scope = self.stack[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from carrel.adapters.postgres.database import Database
@@ -63,7 +63,7 @@ class PostgresBlobs:
     async def put_parts(self, parts: Iterator[bytes]) -> Blob:
         return await write_parts(self.open_writer(), parts)
 
-    async def read_range(self, blob: Blob, start: int, end: int) -> AsyncIterator[bytes]:
+    async def read_range(self, blob: Blob, start: int, end: int) -> AsyncGenerator[bytes, None]:
         if self._verified is None or not await self._is_external(blob):
             yield (await self.get([blob]))[blob.digest][start:end]
             return
