@@ -109,7 +109,14 @@ def resources(driver: SyncDriver) -> Iterator[Resource[SyncDriver]]:
 
 def arguments_of(function: Any, directory: FilePath) -> dict[str, Any]:
     """A value for every required argument."""
-    values = {"arguments": {}, "policy": {}, "directory": directory, "path": "a.md", "name": "n"}
+    values: dict[str, Any] = {
+        "arguments": {},
+        "policy": {},
+        "directory": directory,
+        "path": "a.md",
+        "name": "n",
+    }
+    values |= {"source": b"x"}
     required = (
         parameter.name
         for parameter in inspect.signature(function).parameters.values()

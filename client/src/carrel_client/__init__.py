@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from carrel_client.dry_runs import DryResponse, DryRun
     from carrel_client.event_iterators import AsyncEventStream, EventStream
     from carrel_client.event_reader import CONNECTED, Event
+    from carrel_client.file_bytes import DownloadedFile
     from carrel_client.file_models import File, FileRow
     from carrel_client.files import Files
     from carrel_client.history import Explanation, LayerEntry, Version
@@ -88,6 +89,7 @@ _MODULES: Final = {
     "dry_runs": ("DryResponse", "DryRun"),
     "event_iterators": ("AsyncEventStream", "EventStream"),
     "event_reader": ("CONNECTED", "Event"),
+    "file_bytes": ("DownloadedFile",),
     "file_models": ("File", "FileRow"),
     "files": ("Files",),
     "history": ("Explanation", "LayerEntry", "Version"),
@@ -129,6 +131,7 @@ __all__ = [
     "Delivery",
     "Difference",
     "DirectoryLocked",
+    "DownloadedFile",
     "Dream",
     "DryResponse",
     "DryRun",

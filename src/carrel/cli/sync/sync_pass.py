@@ -277,7 +277,7 @@ class _SyncPass:
     async def _download(self, path: str, local: ScannedFile | None) -> LastSynced:
         file = await self._fetch(path)
         name, expected_digest = (local.name, local.digest) if local else (path, None)
-        if not self.pair.directory.put(name, file.content.encode(), expected_digest):
+        if not self.pair.directory.put(name, file.data, expected_digest):
             raise _ChangedSinceScan
         self.outcome.down.append(path)
         return LastSynced(file.sha256, file.sha256, _remote_file(file).is_own)
@@ -290,7 +290,7 @@ class _SyncPass:
             raise _ChangedSinceScan from None
         if file.sha256 != self.rows[path].sha256:
             raise _ChangedSinceScan
-        if digest_of(file.content.encode()) != file.sha256:
+        if digest_of(file.data) != file.sha256:
             raise InvalidResponse("the content does not match its digest")
         return file
 
@@ -321,7 +321,7 @@ class _SyncPass:
 
     async def _record_conflict(self, path: str, local: ScannedFile) -> LastSynced:
         file = await self._fetch(path)
-        copy = self.pair.directory.write_copy(local.name, file.content.encode())
+        copy = self.pair.directory.write_copy(local.name, file.data)
         self.outcome.conflicts[path] = copy
         return LastSynced(None, file.sha256, copy=copy)
 

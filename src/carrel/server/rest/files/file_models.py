@@ -48,6 +48,13 @@ class WorkspaceFileModel(FileSummaryModel, frozen=True):
     encoding: Encoding | msgspec.UnsetType = msgspec.UNSET
 
 
+class WrittenFileModel(FileSummaryModel, frozen=True):
+    """A written file; with its content unless that was sent as bytes."""
+
+    content: str | msgspec.UnsetType = msgspec.UNSET
+    encoding: Encoding | msgspec.UnsetType = msgspec.UNSET
+
+
 class FileBody(RequestModel, frozen=True):
     content: str
     content_type: str | None = None

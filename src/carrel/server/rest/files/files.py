@@ -66,6 +66,7 @@ from carrel.server.rest.files.file_models import (
     WireFileQuery,
     WireUploadQuery,
     WorkspaceFileModel,
+    WrittenFileModel,
     decode_body,
     file_to_summary,
     overlay_file_to_model,
@@ -308,7 +309,7 @@ def _put_endpoint(collection: FileCollection) -> Endpoint:
         receive_bytes=receive,
         body=FileBody if collection.wire else OverlayFileBody,
         permission=collection.write_permission,
-        responses={200: WorkspaceFileModel if collection.wire else OverlayFileModel},
+        responses={200: WrittenFileModel if collection.wire else OverlayFileModel},
         refusals=(
             ValidationError,
             Forbidden,
