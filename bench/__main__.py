@@ -14,7 +14,18 @@ from pathlib import Path as File
 from rich.console import Console
 from rich.progress import Progress
 
-from bench import cases, dreams, fleet, in_process, large_files, overlay, prompt, recall, tools
+from bench import (
+    cases,
+    dreams,
+    file_bytes,
+    fleet,
+    in_process,
+    large_files,
+    overlay,
+    prompt,
+    recall,
+    tools,
+)
 from bench.postgres import database
 from bench.report import Results
 from bench.server import run_server
@@ -32,7 +43,7 @@ def main(names: list[str]) -> int:
         **{"serve": serve, "store": store, "postgres": postgres, "runs": runs},
         **{"overlay": cold_starts, "accept": accepts, "fleet": agents, "scale": scale},
         **{"prompt": prompts, "dream": dream, "tools": commands, "in-process": reads_in_process},
-        **{"large-files": large, "recall": recalls},
+        **{"large-files": large, "recall": recalls, "bytes": carried_bytes},
     }
     with Progress(console=console) as progress, tempfile.TemporaryDirectory(dir=_disk()) as folder:
         for name in names or parts:
@@ -147,6 +158,14 @@ def large(results: Results, folder: File, progress: Progress) -> None:
         large_files.measure(folder / str(number), results)
         progress.advance(task)
     large_files.add_rows(results)
+
+
+def carried_bytes(results: Results, folder: File, progress: Progress) -> None:
+    task = progress.add_task("bytes of files", total=ROUNDS)
+    for number in range(ROUNDS):
+        file_bytes.measure_round(folder / str(number), results)
+        progress.advance(task)
+    file_bytes.add_rows(results)
 
 
 def reads_in_process(results: Results, folder: File, progress: Progress) -> None:
