@@ -123,7 +123,7 @@ def _peak_memory(server: RunningServer) -> Iterator[dict[str, float]]:
     def poll() -> None:
         while not ended.is_set():
             peak["bytes"] = max(peak["bytes"], server.memory() - idle)
-            sleep(0.01)
+            sleep(0.02)
 
     watcher = threading.Thread(target=poll)
     watcher.start()
