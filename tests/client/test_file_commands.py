@@ -89,8 +89,8 @@ def test_put_and_cat_carry_bytes_of_any_type(
     copied = carrel.json("cat", file, "-o", copy, "--version", 1)
     assert (copied["size"], copied["sha256"], copied["version"]) == (len(content), sha256, 1)
     assert carrel.json("cat", file)["encoding"] == "base64"
-    shown = carrel("cat", file, **WATCHED)
-    assert (shown.exit_code, "is not text (image/png)" in shown.stderr) == (1, True)
+    refused = carrel("cat", file, **WATCHED)
+    assert (refused.exit_code, "is not text (image/png)" in refused.stderr) == (1, True)
     edited = carrel("edit", file, EDITOR="true")
     assert (edited.exit_code, "is not text (image/png)" in edited.stderr) == (1, True)
     piped = carrel("put", file, "--type", "image/x-a", "--if-match", "*", input=b"\xff\x00")

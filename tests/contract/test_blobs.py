@@ -88,15 +88,15 @@ async def test_content_that_is_damaged_after_a_read_is_never_served(ports: Ports
 
 
 async def test_a_written_content_is_readable_and_a_discarded_one_is_not(ports: Ports) -> None:
-    kept, discarded = ports.blobs.open_writer(), ports.blobs.open_writer()
-    for writer in (kept, discarded):
+    finished, discarded = ports.blobs.open_writer(), ports.blobs.open_writer()
+    for writer in (finished, discarded):
         writer.write(LARGE[:7])
         writer.write(LARGE[7:])
     await discarded.discard()
     with pytest.raises(CorruptContent):
         await ports.blobs.get([Blob(digest(LARGE), len(LARGE))])
 
-    blob = await kept.finish()
+    blob = await finished.finish()
 
     assert blob == Blob(digest(LARGE), len(LARGE))
     assert await ports.blobs.get([blob]) == {digest(LARGE): LARGE}

@@ -11,7 +11,7 @@ import asyncpg
 import httpx
 import pytest
 from tests.support.full_app import FILES, open_configured_app, settings_in
-from tests.support.relay import Relay
+from tests.support.services.relay import Relay
 
 from carrel.adapters.postgres.database import translate_driver_errors
 from carrel.core.outages import StorageFull, Unreachable

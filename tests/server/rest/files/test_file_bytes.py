@@ -13,36 +13,16 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import FILES, FullApp, create_rest_app, settings_in
+from tests.support.full_app import FILES, FullApp
 
 from carrel.core.identifiers import digest
 from carrel.ports.blobs import PART_BYTES
-from carrel.wiring import ports as wiring_ports
 
 pytestmark = pytest.mark.anyio
 BYTES = {"Content-Type": "application/octet-stream"}
 WANT = {"Accept": "application/octet-stream"}
 LARGE = random.Random(7).randbytes(3 * PART_BYTES + 12_345)
 SECRET = "swordfish-4711-swordfish"
-
-
-@pytest.fixture
-async def server(tmp_path: File) -> AsyncIterator[FullApp]:
-    """A server with files beside its database, as operators have it."""
-    async with wiring_ports.open_ports(settings_in(tmp_path)) as store:
-        yield FullApp(store.ports, create_rest_app(store.ports))
-
-
-@pytest.fixture
-async def ada(server: FullApp) -> httpx.AsyncClient:
-    return await server.owner()
-
-
-@pytest.fixture
-async def root(ada: httpx.AsyncClient) -> str:
-    """Files of a shared workspace, which may have 100 MiB each."""
-    created = (await ada.post("/accounts/me/workspaces", json={"name": "w"})).json()
-    return f"/v1/workspaces/{created['workspaceId']}/files"
 
 
 def repr_digest(content: bytes) -> str:
@@ -136,30 +116,6 @@ async def test_text_is_served_as_json_and_as_bytes(ada: httpx.AsyncClient) -> No
     assert (await ada.get(f"{FILES}/a.txt", headers=text)).text == "häl"
 
 
-@pytest.mark.parametrize(
-    ("accept", "is_json"),
-    [
-        ("*/*", True),
-        ("application/json", True),
-        ("application/*", True),
-        ("text/html, */*;q=0.8", True),
-        ("application/octet-stream, application/json", True),
-        ("application/octet-stream, */*;q=0.5", False),
-        ("application/octet-stream, application/json;q=0.9", False),
-        ("image/png", False),
-        ("image/*, application/json;q=0", False),
-        (";;,q=x", False),
-    ],
-)
-async def test_accept_decides_between_json_and_bytes(
-    ada: httpx.AsyncClient, accept: str, is_json: bool
-) -> None:
-    await ada.put(f"{FILES}/a.txt", content="x", headers={"Content-Type": "text/plain"})
-    got = await ada.get(f"{FILES}/a.txt", headers={"Accept": accept})
-    assert got.headers["content-type"] == ("application/json" if is_json else "text/plain")
-    assert got.headers["vary"] == "accept"
-
-
 async def test_placeholders_are_rendered_in_bytes_too(ada: httpx.AsyncClient) -> None:
     await ada.post("/v1/agents", json={"slug": "finn", "name": "Finn"})
     url = "/v1/agents/finn/files/docs/a.md"
@@ -172,55 +128,6 @@ async def test_placeholders_are_rendered_in_bytes_too(ada: httpx.AsyncClient) ->
     raw = await ada.get(url, headers=WANT, params={"raw": "true"})
     assert raw.text == "I am {{AGENT_NAME}}"
     assert raw.headers["repr-digest"] == repr_digest(b"I am {{AGENT_NAME}}")
-
-
-@pytest.mark.parametrize("content", [LARGE[:1000], LARGE], ids=len)
-@pytest.mark.parametrize("spec", ["0-0", "5-99", "500-", "-7", "990-99999999999", "0-"])
-async def test_a_range_is_that_part(
-    ada: httpx.AsyncClient, root: str, content: bytes, spec: str
-) -> None:
-    await ada.put(f"{root}/a.bin", content=content, headers=BYTES)
-    first, _, last = spec.partition("-")
-    start = int(first) if first else len(content) - int(last)
-    end = min(int(last) + 1, len(content)) if first and last else len(content)
-    for headers in ({}, {"If-Range": '"v1"'}):
-        got = await ada.get(f"{root}/a.bin", headers={**WANT, **headers, "Range": f"bytes={spec}"})
-        assert (got.status_code, got.content) == (206, content[start:end])
-        assert got.headers["content-range"] == f"bytes {start}-{end - 1}/{len(content)}"
-        assert got.headers["content-length"] == str(end - start)
-        assert got.headers["repr-digest"] == repr_digest(content)
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Range": "bytes=0-1,4-5"},
-        {"Range": "bytes=5-2"},
-        {"Range": "bytes=-"},
-        {"Range": "lines=1-2"},
-        {"Range": "bytes=x"},
-        {"Range": "bytes=0-1", "If-Range": '"v9"'},
-        {"Range": "bytes=0-1", "If-Range": "Wed, 18 Nov 2026 20:00:00 GMT"},
-    ],
-    ids=str,
-)
-async def test_other_ranges_are_answered_by_the_whole(
-    ada: httpx.AsyncClient, root: str, headers: dict[str, str]
-) -> None:
-    await ada.put(f"{root}/a.bin", content=b"0123456789", headers=BYTES)
-    got = await ada.get(f"{root}/a.bin", headers={**WANT, **headers})
-    assert (got.status_code, got.content) == (200, b"0123456789")
-    assert "content-range" not in got.headers
-
-
-@pytest.mark.parametrize(("content", "spec"), [(b"abc", "3-"), (b"abc", "-0"), (b"", "0-")])
-async def test_a_range_beyond_the_end_is_416(
-    ada: httpx.AsyncClient, root: str, content: bytes, spec: str
-) -> None:
-    await ada.put(f"{root}/a.bin", content=content, headers=BYTES)
-    refused = await ada.get(f"{root}/a.bin", headers={**WANT, "Range": f"bytes={spec}"})
-    assert (refused.status_code, refused.json()["error"]) == (416, "range_not_satisfiable")
-    assert refused.headers["content-range"] == f"bytes */{len(content)}"
 
 
 async def test_conditions_hold_for_bytes(ada: httpx.AsyncClient, root: str) -> None:
@@ -388,6 +295,12 @@ async def test_the_stored_type_may_be_one_that_a_body_of_bytes_cannot_have(
     put = await ada.put(f"{FILES}/a.json", content=b"{}", headers=BYTES, params=query)
     assert put.json()["contentType"] == "application/json"
     assert (await ada.get(f"{FILES}/a.json", headers=WANT)).content == b"{}"
+
+
+async def test_options_of_json_are_in_its_body(ada: httpx.AsyncClient, root: str) -> None:
+    for query in ({"contentType": "image/png"}, {"acceptTemplateUpdate": "true"}):
+        refused = await ada.put(f"{root}/a.md", json={"content": "x"}, params=query)
+        assert (refused.status_code, refused.json()["error"]) == (400, "validation_error")
 
 
 async def test_a_page_among_the_files_is_not_a_page_of_the_console(ada: httpx.AsyncClient) -> None:

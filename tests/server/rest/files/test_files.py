@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path as File
@@ -369,31 +368,6 @@ async def test_history_diff_explain_and_restore(ada: httpx.AsyncClient) -> None:
     explanation = (await ada.get(f"{url}/explain")).json()
     assert (explanation["source"], explanation["layers"][0]["version"]) == ("workspace", 4)
     assert (await ada.get("/v1/workspaces/default/files/no.md/history")).status_code == 404
-
-
-async def test_content_that_is_not_text_is_base64_both_ways(ada: httpx.AsyncClient) -> None:
-    body = {"content": "/wA=", "encoding": "base64"}
-    put = await ada.put(f"{FILES}/a.bin", json={**body, "contentType": "image/x-a"})
-    got = await ada.get(f"{FILES}/a.bin")
-    listed = await ada.get("/v1/workspaces/default/files", params={"content": "true"})
-
-    assert put.json() == got.json()
-    assert body.items() <= got.json().items()
-    assert got.json()["contentType"] == "image/x-a"
-    assert body.items() <= listed.json()["files"][0].items()
-
-
-async def test_base64_of_text_is_stored_as_text(ada: httpx.AsyncClient) -> None:
-    body = {"content": "aGVsbG8=", "encoding": "base64"}
-    assert (await ada.put(f"{FILES}/a.md", json=body)).json()["content"] == "hello"
-    assert "encoding" not in (await ada.get(f"{FILES}/a.md")).json()
-
-
-@pytest.mark.parametrize("content", ["/wA", "\ud83d", "é", "a b="])
-async def test_content_that_is_no_base64_is_400(ada: httpx.AsyncClient, content: str) -> None:
-    body = json.dumps({"content": content, "encoding": "base64"}).encode()
-    refused = await ada.put(f"{FILES}/a.bin", content=body)
-    assert (refused.status_code, refused.json()["error"]) == (400, "validation_error")
 
 
 BAD: list[Any] = [None, [], "x", 1, {}, {"content": 1}, {"content": "x", "path": "a"}]

@@ -15,7 +15,7 @@ import httpx
 import obstore
 import pytest
 from tests.support.full_app import FullApp, create_rest_app, settings_in
-from tests.support.relay import Relay
+from tests.support.services.relay import Relay
 from tests.support.services.s3 import Bucket
 
 from carrel.actions.maintenance.integrity import check_store

@@ -9,7 +9,6 @@ from typing import Final
 from carrel.actions.files import files
 from carrel.actions.files.files import FileContents, WorkspaceView, WriteOptions, WriteResult
 from carrel.actions.files.uploads import ReceivedContent
-from carrel.actions.overlay.stacks import ReadableStack
 from carrel.core.access import Permission
 from carrel.core.errors import (
     Busy,
@@ -21,11 +20,10 @@ from carrel.core.errors import (
     WorkspaceConflict,
     WorkspaceTooLarge,
 )
-from carrel.core.identifiers import Scope, ScopeKind, Stack
+from carrel.core.identifiers import ScopeKind, Stack
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.write_condition import parse_condition
 from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
-from carrel.server.http.byte_ranges import wants_bytes
 from carrel.server.http.digests import REPR_DIGEST, require_digests_of
 from carrel.server.http.endpoint import (
     IF_ABSENT,
@@ -35,14 +33,12 @@ from carrel.server.http.endpoint import (
     RequestHeader,
     endpoint,
 )
-from carrel.server.http.not_modified import NO_CACHE, etag_matches, json_with_etag, not_modified
-from carrel.server.http.response import JSON_TYPE, HeaderPairs, Response, encode
+from carrel.server.http.not_modified import etag_matches, json_with_etag, not_modified
+from carrel.server.http.response import JSON_TYPE, Response, encode
 from carrel.server.http.response_cache import SharedBody, SupersededByWrite, raise_if_superseded
 from carrel.server.rest.files.file_bytes import (
     BYTE_HEADERS,
     BYTE_RESPONSE_HEADERS,
-    VARY,
-    bytes_response,
     put_received,
     receive_file,
     redaction_headers,
@@ -71,12 +67,13 @@ from carrel.server.rest.files.file_models import (
     file_to_summary,
     overlay_file_to_model,
 )
-from carrel.server.rest.files.large_files import PLACEHOLDER, is_large, stream_file
+from carrel.server.rest.files.file_responses import current_response, version_response
 from carrel.server.rest.files.listing_rows import encode_listing
 from carrel.server.rest.files.listing_templates import load_template
 
 RUN_HEADER: Final = RequestHeader("Carrel-Run", "Run that writes; the event is added to its log.")
 REASON_HEADER: Final = RequestHeader("Carrel-Reason", "Reason, stored in the history.")
+_NO_UPLOAD_QUERY: Final = UploadQuery()
 MAX_BODY_BYTES: Final = 6 * 4 * 2**20 + 2**16
 
 
@@ -220,87 +217,29 @@ def _get_endpoint(collection: FileCollection) -> Endpoint:
         """
         readable, path = await collection.load_readable_stack(request), collection.path(request)
         if request.query.version is not None:
-            return await _version_response(collection, request, readable, request.query.version)
+            return await version_response(collection, request, readable, request.query.version)
         file = await files.get_file(
             request.ports, readable.stack, path, inherited_only=readable.inherited_only
         )
         if etag_matches(request, file.etag):
             return not_modified(file.etag)
-        raw = not collection.wire and request.query.raw
-        if wants_bytes(request):
-            return await bytes_response(request, file, [NO_CACHE], raw=raw)
-        if is_large(file):
-            return await _stream_file(collection, request, file, [NO_CACHE, VARY])
-        variant = (
-            collection.wire,
-            raw,
-            file.available_update is None,
-            file.source_label,
-            file.file_class,
-            file.head.version,
-        )
-        responses = request.caches.responses
-        key = (request.ports.store, *_scope_key(file.source), path.text, file.etag, *variant)
-        body = responses.get(key)
-        if body is None:
-            content = await files.read_content(request.ports, file, raw=True)
-            body = responses.put(key, collection.to_model(file, content, raw=raw))
-        response = json_with_etag(body, file.etag)
-        response.headers.append(VARY)
-        return response
+        return await current_response(collection, request, file)
 
     return get
-
-
-async def _stream_file(
-    collection: FileCollection, request: AnyRequest, file: File, headers: HeaderPairs
-) -> Response:
-    """Response with a large file, which has no placeholders."""
-    model = encode(collection.to_model(file, PLACEHOLDER, raw=True))
-    return await stream_file(request.ports, file, model, [(b"etag", file.etag.encode()), *headers])
-
-
-def _scope_key(scope: Scope) -> tuple[str, str, str]:
-    """Scope as strings, which hash faster."""
-    return (scope.tenant, scope.kind, scope.name)
-
-
-async def _version_response(
-    collection: FileCollection, request: AnyRequest, readable: ReadableStack, version: int
-) -> Response:
-    """Response with one version, as the stack numbers it."""
-    path, inherited_only = collection.path(request), readable.inherited_only
-    file = await files.find_version(
-        request.ports, readable.stack, path, version, inherited_only=inherited_only
-    )
-    if etag_matches(request, file.etag):
-        return not_modified(file.etag)
-    raw = not collection.wire and request.query.raw
-    if wants_bytes(request):
-        return await bytes_response(request, file, [], raw=raw)
-    if is_large(file):
-        return await _stream_file(collection, request, file, [VARY])
-    content = await files.read_content(request.ports, file, raw=True)
-    return Response.json(collection.to_model(file, content, raw=raw), headers={"ETag": file.etag})
 
 
 def _put_endpoint(collection: FileCollection) -> Endpoint:
     async def rebuild(request: AnyRequest, versions: tuple[int, ...]) -> Response:
         stack, path = await collection.load_stack(request), collection.path(request)
-        file, content = await files.read_written(request.ports, stack, path, versions[0])
+        file = await files.find_written(request.ports, stack, path, versions[0])
         if isinstance(request.body, ReceivedContent):
             return summary_response(collection, file)
+        content = await files.read_content(request.ports, file, raw=True)
         model = collection.to_model(file, content, raw=True)
         return Response.json(model, headers={"ETag": file.etag})
 
-    def byte_options(request: AnyRequest) -> WriteOptions:
-        query = request.query
-        type = query.content_type or request.header(b"content-type")
-        accepted = not collection.wire and query.accept_template_update
-        return write_options(request, type, accept_template_update=accepted)
-
     async def receive(request: AnyRequest, parts: AsyncIterator[bytes]) -> ReceivedContent:
-        return await receive_file(collection, request, byte_options(request), parts)
+        return await receive_file(collection, request, _byte_options(collection, request), parts)
 
     @endpoint(
         "PUT",
@@ -334,16 +273,30 @@ def _put_endpoint(collection: FileCollection) -> Endpoint:
         file, and the response has no content.
         """
         if isinstance(request.body, ReceivedContent):
-            return await put_received(collection, request, byte_options(request), request.body)
-        require_digests_of(request.headers, request.raw_body)
-        stack, path = await collection.load_stack(request), collection.path(request)
-        content = await _decode_body(request.body)
-        accepted = not collection.wire and request.body.accept_template_update
-        options = write_options(request, request.body.content_type, accept_template_update=accepted)
-        result = await files.put(request.ports, stack, path, content, request.actor, options)
-        return write_response(collection, result)
+            options = _byte_options(collection, request)
+            return await put_received(collection, request, options, request.body)
+        return await _put_json(collection, request)
 
     return put
+
+
+def _byte_options(collection: FileCollection, request: AnyRequest) -> WriteOptions:
+    query = request.query
+    type = query.content_type or request.header(b"content-type")
+    accepted = not collection.wire and query.accept_template_update
+    return write_options(request, type, accept_template_update=accepted)
+
+
+async def _put_json(collection: FileCollection, request: AnyRequest) -> Response:
+    if not collection.wire and request.query != _NO_UPLOAD_QUERY:
+        raise ValidationError("contentType and acceptTemplateUpdate belong into a JSON body")
+    require_digests_of(request.headers, request.raw_body)
+    stack, path = await collection.load_stack(request), collection.path(request)
+    content = await _decode_body(request.body)
+    accepted = not collection.wire and request.body.accept_template_update
+    options = write_options(request, request.body.content_type, accept_template_update=accepted)
+    result = await files.put(request.ports, stack, path, content, request.actor, options)
+    return write_response(collection, result)
 
 
 async def _decode_body(body: FileBody | OverlayFileBody) -> bytes:

@@ -43,7 +43,9 @@ async def stream_file(
 
     async def source() -> AsyncIterator[bytes]:
         yield head
-        async for part in _encoded_parts(ports, file, _PartEncoder() if is_text else _Base64()):
+        async for part in _encoded_parts(
+            ports, file, _PartEncoder() if is_text else _BinaryEncoder()
+        ):
             yield part
         yield tail
 
@@ -63,14 +65,14 @@ async def _measure(ports: Ports, file: File) -> int | None:
 
 
 async def _encoded_parts(
-    ports: Ports, file: File, encoder: _PartEncoder | _Base64
+    ports: Ports, file: File, encoder: _PartEncoder | _BinaryEncoder
 ) -> AsyncIterator[bytes]:
     async for part in ports.blobs.read_parts(file.blob):
         yield await asyncio.to_thread(encoder.encode, part)
     yield encoder.finish()
 
 
-class _Base64:
+class _BinaryEncoder:
     """Encodes parts of bytes as one base64 text."""
 
     def __init__(self) -> None:
