@@ -76,6 +76,10 @@ class Results:
         """Add a figure that is measured once, with its goal."""
         self._add_row(label, [value], "", at_least, None)
 
+    def figure_row(self, label: str, value: float) -> None:
+        """Add a figure that is measured once, for comparison with the rows beside it."""
+        self._add_row(label, [value], "", None, None)
+
     def _add_row(
         self,
         label: str,

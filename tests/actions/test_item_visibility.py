@@ -17,8 +17,8 @@ from tests.support.tenants import add_person, create_tenant
 
 from carrel.actions import items
 from carrel.actions.events import run_log, streams
-from carrel.actions.events.public_cursors import FROM_START
 from carrel.actions.items import ItemWriteOptions
+from carrel.actions.public_cursors import FROM_START
 from carrel.actions.runs import runs
 from carrel.core.access import Actor
 from carrel.core.errors import (
@@ -26,7 +26,7 @@ from carrel.core.errors import (
 )
 from carrel.core.identifiers import ScopeKind
 from carrel.core.items import person_items_scope
-from carrel.core.store.event import WORKSPACE_UPDATED
+from carrel.core.store.event import WORKSPACE_UPDATED, EventFilter
 from carrel.core.store.record import Record
 from carrel.ports import Ports
 
@@ -88,8 +88,8 @@ async def test_a_persons_item_keys_are_in_no_other_persons_event_stream(anywhere
     await items.put(ports, as_ann, "front", "for-all", "x")
 
     async def item_scopes(actor: Actor) -> set[str]:
-        types = frozenset({WORKSPACE_UPDATED})
-        _, batches = await streams.listen_to_tenant(ports, actor, types, FROM_START)
+        log = EventFilter(actor.tenant, types=frozenset({WORKSPACE_UPDATED}))
+        _, batches = await streams.listen_as(ports, actor, log, FROM_START)
         async with aclosing(batches):
             scopes = [event.scope for event in await anext(batches) if event.scope]
         return {scope.name for scope in scopes if scope.kind is ScopeKind.ITEMS}

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import obstore
 import pytest
@@ -84,6 +87,56 @@ def test_an_unreachable_bucket_is_a_connection_error() -> None:
                 await request
 
     asyncio.run(scenario())
+
+
+async def check_unreachable(store: S3BlobStore, match: str) -> None:
+    for request in (
+        store.put(NAME, BODY),
+        store.get(NAME),
+        store.put_parts(iter([BODY])),
+        store.discard([NAME]),
+        store.restore([NAME]),
+        store.delete([NAME]),
+        names(store),
+        store.ping(),
+    ):
+        with pytest.raises(Unreachable, match=match):
+            await request
+
+
+def test_a_bucket_that_refuses_the_key_is_unreachable(s3_bucket: Bucket) -> None:
+    store = objects(replace(s3_bucket, secret_key="wrong"), "")
+    asyncio.run(check_unreachable(store, "the bucket is unreachable"))
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(404, "NoSuchBucket"), (403, "AccessDenied"), (301, "PermanentRedirect")]
+)
+def test_a_server_without_the_bucket_is_unreachable(status: int, code: str) -> None:
+    async def scenario() -> None:
+        async with error_server(status, code) as endpoint:
+            store = objects(Bucket(endpoint, "lost", "key", "secret"), "")
+            await check_unreachable(store, "the bucket is unreachable")
+
+    asyncio.run(scenario())
+
+
+@asynccontextmanager
+async def error_server(status: int, code: str) -> AsyncIterator[str]:
+    """An S3 server that answers every request with one error."""
+    body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>no</Message></Error>".encode()
+    head = f"HTTP/1.1 {status} No\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(head.encode() + body)
+        writer.write_eof()
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
 def test_a_bucket_that_never_answers_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,8 @@ import json
 import os
 import shutil
 import sqlite3
-from contextlib import closing
+from collections import Counter
+from contextlib import closing, suppress
 from pathlib import Path as File
 
 import pytest
@@ -84,6 +85,34 @@ def test_a_damaged_file_is_corrupt_by_name_and_can_be_replaced(
             assert (replaced.status_code, replaced.json()["version"]) == (200, 2)
 
     asyncio.run(scenario())
+
+
+def test_requests_for_files_meet_a_damaged_page_as_corrupt(
+    intact: tuple[File, str], tmp_path: File
+) -> None:
+    errors = Counter[str]()
+
+    async def scenario(data: File) -> None:
+        async with (
+            open_configured_app(settings_in(data)) as app,
+            app.as_(intact[1]) as owner,
+        ):
+            for answer in (
+                await owner.get(FILES),
+                await owner.get(f"{FILES}/{NAMES[0]}"),
+                await owner.put(f"{FILES}/{NAMES[1]}", json={"content": "new"}),
+                await owner.delete(f"{FILES}/{NAMES[2]}"),
+            ):
+                if not answer.is_success:
+                    errors[answer.json()["error"]] += 1
+
+    pages = (intact[0] / "carrel.db").stat().st_size // PAGE_BYTES
+    for number in range(1, pages, 3):
+        data = File(shutil.copytree(intact[0], tmp_path / f"page {number}"))
+        overwrite_page(data / "carrel.db", number)
+        with suppress(sqlite3.DatabaseError):  # A page without which the store does not open.
+            asyncio.run(scenario(data))
+    assert {*errors} == {"corrupt"}
 
 
 def test_doctor_names_a_damaged_file_and_backup_refuses(data: File, tmp_path: File) -> None:

@@ -211,7 +211,6 @@ async def test_a_unique_key_of_another_record_is_refused_and_named(ports: Ports)
 
 async def test_two_changes_of_a_commit_cannot_have_the_same_unique_key(ports: Ports) -> None:
     rivals = [person(id, {}, unique_keys=(ADA,)) for id in ("ada", "bob")]
-
     assert await change(ports, *rivals) == ExpectationFailed(rivals[1], unique_key=ADA)
     assert await ids(ports) == []
 
@@ -224,10 +223,7 @@ async def test_a_freed_unique_key_can_be_taken_in_the_same_commit(ports: Ports) 
     await apply_changes(ports, person("newest", {}, unique_keys=(ADA,)), person("newer", {}))
 
     [record] = await ports.records.get_by_unique_key([ADA])
-    assert record
-    assert record.id == "newest"
-    await apply_changes(ports, person("newest", {}, unique_keys=()))
-    assert await ports.records.get_by_unique_key([ADA]) == (None,)
+    assert getattr(record, "id", None) == "newest"
 
 
 async def test_of_many_writers_taking_a_unique_key_exactly_one_wins(ports: Ports) -> None:

@@ -17,7 +17,7 @@ from tests.server.private_agent import SECRET, PrivateAgent, create_private_agen
 from tests.support.full_app import FullApp, open_full_app, settings_in
 
 from carrel.actions.accounts import credentials
-from carrel.actions.events.visibility import select_visible
+from carrel.actions.events.event_access import select_visible
 from carrel.core.access import Permission
 from carrel.core.store.event import EventFilter
 from carrel.server.http.cookies import SiteSettings
@@ -346,3 +346,42 @@ async def test_reading_transcripts_and_memories_as_an_admin_is_audited_once(
     assert len(entries) == len(reads)
     assert SECRET not in log.text
     assert all(f"agent/{private.agent}" in str(entry) for entry in entries)
+
+
+_READING_TOOLS: Final[Any] = {
+    "recall": {"query": SECRET},
+    "my_stats": {},
+    "session_logs": {"action": "search", "query": SECRET},
+}
+"""Tools whose result quotes memories or transcripts."""
+
+
+async def test_tools_that_quote_memories_and_transcripts_are_audited_for_admins(
+    office: Office,
+) -> None:
+    root = f"/v1/agents/{office.private.agent}/tools"
+    admin, keeper = (office.private.callers[name] for name in ("tenant admin", "agent's owner"))
+    for caller, audited in ((keeper, 0), (admin, 1)):
+        for tool, arguments in _READING_TOOLS.items():
+            before = await count_audit_entries(admin)
+            answer = await caller.post(f"{root}/{tool}", json={"arguments": arguments})
+            assert SECRET in answer.text, tool
+            assert await count_audit_entries(admin) - before == audited, tool
+
+
+async def test_tools_that_are_not_audited_quote_no_memory(office: Office) -> None:
+    admin, root = office.private.callers["tenant admin"], f"/v1/agents/{office.private.agent}"
+    canary = "marimba"
+    await office.private.callers["agent's owner"].post(
+        f"{root}/memories", json={"content": f"{canary} in the attic"}
+    )
+    await office.private.callers["agent's owner"].get(f"{root}/memories?q={canary}")
+    for tool in ALL_TOOLS:
+        before = await count_audit_entries(admin)
+        answer = await admin.post(f"{root}/tools/{tool.name}", json={"arguments": {}})
+        if await count_audit_entries(admin) == before:
+            assert canary not in answer.text, tool.name
+
+
+async def count_audit_entries(client: httpx.AsyncClient) -> int:
+    return len((await client.get("/v1/audit?limit=500")).json()["items"])

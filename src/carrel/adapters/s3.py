@@ -48,6 +48,8 @@ _MIN_BYTES_PER_SECOND: Final = 2**20
 """Slowest accepted rate of an upload."""
 _PING_SECONDS: Final = 3.0
 _TEMPORARY_COMPONENT: Final = "temporary files"
+_NO_BUCKET: Final = "NoSuchBucket"
+"""S3's error code for a bucket that does not exist, by which a lost object is told apart."""
 
 
 def connect_bucket(
@@ -354,7 +356,11 @@ async def _answer_in(seconds: float) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(seconds):
             yield
-    except (AlreadyExistsError, NotFoundError):
+    except AlreadyExistsError:
+        raise
+    except (NotFoundError, FileNotFoundError) as problem:
+        if _NO_BUCKET in str(problem):
+            raise Unreachable("bucket", _NO_BUCKET) from problem
         raise
     except (BaseError, TimeoutError) as problem:
         is_late = isinstance(problem, TimeoutError)

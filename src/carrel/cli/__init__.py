@@ -20,6 +20,7 @@ _STORE_COMMANDS: Final = (
     "restore",
     "export",
     "gc",
+    "erase",
     "purge",
     "reindex",
     "defaults",

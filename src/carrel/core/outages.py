@@ -34,6 +34,8 @@ def failure_code_and_message(error: BaseException) -> tuple[str, str]:
     match error:
         case StorageFull():
             return "storage_full", str(error)
+        case OSError() if error.errno in FULL_ERRNOS:
+            return "storage_full", "no space is left on a disk of the server; try again later"
         case Unreachable():
             return "unavailable", f"the {error.component} is unreachable; try again later"
         case ConnectionError():

@@ -10,7 +10,7 @@ import pytest
 
 from carrel.core.errors import TooManyAttempts, Unauthenticated
 from carrel.core.outages import Unreachable
-from carrel.ports.attempts import CLIENT_ADDRESS, AttemptLimiter
+from carrel.ports.attempt_limiter import CLIENT_ADDRESS, AttemptLimiter
 
 pytestmark = pytest.mark.anyio
 
@@ -26,6 +26,7 @@ class Attempts:
     def __init__(self) -> None:
         self.time = 0.0
         self.checked: list[str] = []
+        self.valid = {*VALID}
         self.limiter = AttemptLimiter(10, lambda: self.time)
 
     async def by(self, credential: str, address: str = "192.0.2.1") -> str:
@@ -43,7 +44,7 @@ class Attempts:
     async def _check(self, credential: str) -> str:
         self.checked.append(credential)
         await asyncio.sleep(0)
-        if credential not in VALID:
+        if credential not in self.valid:
             raise Unauthenticated("unknown")
         return "200"
 
@@ -108,6 +109,33 @@ async def test_the_first_requests_of_a_valid_token_may_come_at_the_same_time() -
     attempts = Attempts()
     answers = await asyncio.gather(*(attempts.by(CHOSEN_TOKEN) for _ in range(100)))
     assert set(answers) == {"200"}
+    assert await attempts.fail(10) == ["401"] * 10
+
+
+async def test_many_valid_tokens_may_come_from_one_address_at_the_same_time() -> None:
+    attempts = Attempts()
+    tokens = {f"token {number}" for number in range(100)}
+    attempts.valid |= tokens
+    assert {*await asyncio.gather(*map(attempts.by, sorted(tokens)))} == {"200"}
+    assert await attempts.fail(10) == ["401"] * 10
+
+
+async def test_a_valid_token_among_wrong_ones_at_the_same_time_is_valid() -> None:
+    attempts = Attempts()
+    wrong = [f"wrong {number}" for number in range(9)]
+    answers = await asyncio.gather(*map(attempts.by, [*wrong, CHOSEN_TOKEN, CHOSEN_TOKEN]))
+    assert answers == ["401"] * 9 + ["200"] * 2
+
+
+async def test_a_client_that_disconnects_during_the_check_uses_up_no_attempt() -> None:
+    attempts = Attempts()
+    for _ in range(20):
+        checks = [asyncio.create_task(attempts.by(CHOSEN_TOKEN)) for _ in range(20)]
+        await asyncio.sleep(0)
+        for task in checks:
+            task.cancel()
+        await asyncio.wait(checks)
+    assert await attempts.by(CHOSEN_TOKEN) == "200"
     assert await attempts.fail(10) == ["401"] * 10
 
 

@@ -271,6 +271,19 @@ async def test_members_list_and_revoke_their_own_keys_and_admins_all_keys(ports:
     await keys.revoke(ports, member, own.key.id)
 
 
+async def test_a_key_revokes_itself_and_none_that_is_worth_more(ports: Ports) -> None:
+    _, owner = await create_tenant(ports)
+    _, member = await add_person(ports, owner, "bob")
+    for person in (owner, member):
+        scopes = frozenset({Permission.TENANT_READ})
+        reader = await actor_with_new_key(ports, person, CredentialKind.PERSON, scopes=scopes)
+        same = await actor_with_new_key(ports, person, CredentialKind.PERSON, scopes=scopes)
+        with pytest.raises(Forbidden, match="does not carry"):
+            await keys.revoke(ports, reader, person.key)
+        await keys.revoke(ports, reader, same.key)
+        await keys.revoke(ports, reader, reader.key)
+
+
 async def test_a_service_without_tenant_admin_lists_only_its_own_key(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     robot = await actor_with_new_key(

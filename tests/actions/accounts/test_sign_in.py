@@ -6,7 +6,7 @@ import pytest
 from tests.support.stores import advance_clock
 from tests.support.tenants import add_person, create_tenant, race
 
-from carrel.actions.accounts import credentials, keys, sign_in, tenants
+from carrel.actions.accounts import audit, credentials, keys, sign_in, tenants
 from carrel.core.access import Role
 from carrel.core.errors import NotFound, Unauthenticated
 from carrel.core.store.record import RecordType
@@ -28,6 +28,16 @@ async def test_a_code_is_exchanged_for_a_key_of_its_person(ports: Ports) -> None
     advance_clock(ports, 30 * DAY)
     with pytest.raises(Unauthenticated):
         await credentials.authenticate(ports, signed_in.token)
+
+
+async def test_the_audit_names_the_platform_for_a_code_that_the_server_issues(
+    ports: Ports,
+) -> None:
+    created, owner = await create_tenant(ports)
+    await sign_in.issue_code(ports, owner.tenant, created.owner.id)
+    [entry] = (await audit.list_audit_entries(ports, owner, limit=1)).items
+    assert (entry.author, entry.key) == ("platform", None)
+    assert f"person/{created.owner.id}" in entry.subjects
 
 
 async def test_a_code_works_once(ports: Ports) -> None:

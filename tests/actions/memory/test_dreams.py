@@ -330,6 +330,15 @@ async def test_a_rejected_proposal_writes_nothing_and_may_be_proposed_again(
     assert [item.memory for item in (await marco.dreams()).dream.promoted] == [tea.id]
 
 
+async def test_a_secret_in_the_reason_of_a_rejection_is_redacted(marco: MemoryAgent) -> None:
+    await secrets.put(marco.ports, marco.owner, "door", "hunter2-hunter2")
+    await marco.set(review=True)
+    await marco.learn("Ada likes tea")
+    id, reason = (await marco.dreams()).dream.id, "never hunter2-hunter2"
+    done = await dreams.reject(marco.ports, marco.owner, "marco", id, reason)
+    assert done.dream.reason == "never [REDACTED:door]"
+
+
 async def test_only_the_newest_dreams_are_retained(marco: MemoryAgent) -> None:
     created = [(await marco.dreams()).dream.id for _ in range(MAX_DREAMS + 3)]
     listed = [item.id for item in await dreams.list_dreams(marco.ports, marco.owner, "marco")]

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 from tests.support.memory_agents import MemoryAgent, create_memory_agent
+from tests.support.stores import advance_clock
 from tests.support.tenants import add_person, create_tenant
 
 from carrel.actions.accounts import credentials, keys, secrets
@@ -299,11 +300,14 @@ async def test_stats_count_memories_promotions_and_recent_recalls(marco: MemoryA
     marco.advance()
     await marco.dreams()
     now = marco.ports.clock.now()
-    current = await stats.load_stats(marco.ports, marco.owner.tenant, tea.agent, now)
+    current = await stats.load_stats(marco.ports, marco.owner, tea.agent)
     assert (current.memories, current.promoted, current.recalls_7d) == (2, 1, 3)
     assert current.last_dream and now - current.last_dream < 60_000
     assert current.top_concepts_7d == (("ceremony", 3), ("kyoto", 3), ("tea", 3))
-    later = await stats.load_stats(marco.ports, marco.owner.tenant, tea.agent, now + 10**9)
+    shared = await stats.load_stats(marco.ports, marco.owner, tea.agent, Audience.SHARED)
+    assert (shared.recalls_7d, shared.top_concepts_7d) == (3, ())
+    advance_clock(marco.ports, 10**9)
+    later = await stats.load_stats(marco.ports, marco.owner, tea.agent)
     assert (later.recalls_7d, later.top_concepts_7d) == (0, ())
 
 

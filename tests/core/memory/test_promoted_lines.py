@@ -283,10 +283,18 @@ def test_a_promoted_memory_is_one_list_item_and_no_placeholder(content: str) -> 
         "Put it into src/__init__.py, not into __main__.py",
         "Prices are <= 5 * 3 [net], C++ & C#, {{not_a_token}} {braces} $HOME ~/.ssh",
         "1. First " + "x" * 1900,
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",  # Persian needs the non-joiner
+        "👩\u200d💻 and ❤\ufe0f\u200d🔥",
+        "集合\uff5b一、二\uff5d",
     ],
 )
 def test_a_promoted_line_is_the_text_as_it_was_remembered(text: str) -> None:
     assert build_promotion(ranked(text)).line == f"- {text} _(score=0.42, hits=5, days=3)_"
+
+
+def test_invisible_characters_are_not_promoted() -> None:
+    hidden = "a\u200db \u202ec é\ufe0f\ufe0f\U000e0041\u200b<!-- d -->"
+    assert build_promotion(ranked(hidden)).line == "- ab c é\ufe0f _(score=0.42, hits=5, days=3)_"
 
 
 def test_a_promoted_line_is_flat_and_redacted() -> None:

@@ -89,6 +89,22 @@ def test_a_score_is_the_share_of_the_known_query_that_a_text_answers() -> None:
     assert only.score == 1.0, "no text has the other word"
 
 
+def test_statistics_of_two_collections_are_added() -> None:
+    files = TermStatistics(2, {"tea": TermCount(1, 2)})
+    memories = TermStatistics(3, {"tea": TermCount(1, 1), "milk": TermCount(0, 1)})
+    both = {"tea": TermCount(2, 3), "milk": TermCount(0, 1)}
+    assert files.combine(memories) == TermStatistics(5, both)
+
+
+def test_uncounted_candidates_are_added_to_the_statistics() -> None:
+    texts = ["tea and milk", "tea", "milk"]
+    candidates = [(text, text, 0) for text in texts]
+    none = TermStatistics(0, {})
+    assert rank_texts("tea milk", candidates, none, uncounted=3) == rank_texts(
+        "tea milk", candidates
+    )
+
+
 def test_candidates_are_selected_by_the_rarest_terms_within_a_bound() -> None:
     counts = {
         "the": TermCount(MAX_COUNTED, MAX_COUNTED),

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from pathlib import Path as File
 from urllib.parse import urlsplit
 
 import asyncpg
 import httpx
+import msgspec
 import pytest
 from tests.support.full_app import FILES, open_configured_app, settings_in
 from tests.support.services.relay import Relay
 
 from carrel.adapters.postgres.database import translate_driver_errors
 from carrel.core.outages import StorageFull, Unreachable
+from carrel.server.http.error_responses import failure_response
 
 
 def check_unavailable(answer: httpx.Response, component: str) -> None:
@@ -94,3 +97,12 @@ def test_every_kind_of_lost_database_is_unreachable(error: Exception) -> None:
 def test_a_full_disk_of_the_database_server_is_storage_full() -> None:
     with pytest.raises(StorageFull, match="no space is left"), translate_driver_errors():
         raise asyncpg.DiskFullError("could not extend file")
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_of_the_server_is_storage_full_whatever_was_written(code: int) -> None:
+    response = failure_response(OSError(code, "full", "spool/part"), "req_1")
+    problem = msgspec.json.decode(response.body)
+    assert (response.status, problem["error"]) == (507, "storage_full")
+    assert "spool" not in problem["message"]
+    assert (b"retry-after", b"10") in response.headers

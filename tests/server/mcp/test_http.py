@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from pathlib import Path as File
 from typing import Any
 
 import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent, TextResourceContents
-from tests.support.mcp_clients import MODES, McpServer, meta, text_of
+from tests.support.mcp_clients import MODES, McpServer, meta, run_mcp_server, text_of
 
 pytestmark = pytest.mark.anyio
 both = pytest.mark.parametrize("mode", MODES)
@@ -72,6 +75,20 @@ async def test_recoverable_errors_are_returned_to_the_model(server: McpServer, m
     async with server.client(slug, mode, reader) as client:
         forbidden = await client.call_tool("remember", {"content": "x"})
         assert (forbidden.is_error, "workspace:write" in text_of(forbidden)) == (True, True)
+
+
+async def test_a_damaged_resource_is_corrupt_by_name(tmp_path: File) -> None:
+    with run_mcp_server(tmp_path) as server:
+        slug = await server.agent()
+        await write(server, slug, "notes/a.md", "bytes that decay")
+        with closing(sqlite3.connect(tmp_path / "carrel.db")) as db:
+            change = "UPDATE content SET body = ? WHERE body = ?"
+            assert db.execute(change, (b"bytes that decax", b"bytes that decay")).rowcount
+            db.commit()
+        async with server.client(slug, MODES[0]) as client:
+            with pytest.raises(MCPError, match=r"notes/a\.md") as raised:
+                await client.read_resource(f"carrel://agents/{slug}/files/notes/a.md")
+        assert raised.value.error.data["error"] == "corrupt"
 
 
 @both

@@ -75,6 +75,14 @@ def test_other_origins_are_foreign(origin: str) -> None:
     assert not is_trusted(SITE, "carrel.internal:8787", origin)
 
 
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1:80.evil.example", "127.0.0.1:x", "a@localhost", "localhost/evil.example", "[::1"],
+)
+def test_a_host_that_is_no_name_or_address_with_a_port_is_unknown(host: str) -> None:
+    assert not is_trusted(site_settings(Settings()), host)
+
+
 def test_an_asterisk_allows_all() -> None:
     site = site_settings(Settings(allowed_hosts="*", allowed_origins="*"))
     assert is_trusted(site, "evil.example", "https://evil.example")

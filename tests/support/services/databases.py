@@ -34,10 +34,6 @@ async def create(admin_url: str, template: str | None = None) -> str:
     return name
 
 
-async def drop(admin_url: str, name: str) -> None:
-    await execute(admin_url, f"DROP DATABASE {name} WITH (FORCE)")
-
-
 async def execute(admin_url: str, statement: str) -> None:
     connection = await asyncpg.connect(admin_url)
     try:

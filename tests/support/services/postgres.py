@@ -92,7 +92,9 @@ def server(binaries: File, home: File, port: int) -> list[str]:
         "full_page_writes": "on",
         "max_connections": "300",
         "shared_buffers": "128MB",
-        "max_wal_size": "1GB",
+        # A checkpoint syncs the files of all databases, thousands, while every commit waits.
+        "checkpoint_timeout": "1d",
+        "max_wal_size": "8GB",
         # Autovacuum would visit all databases left by tests.
         "autovacuum_naptime": "1d",
     }

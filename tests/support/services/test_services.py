@@ -60,10 +60,7 @@ def test_copy_has_the_content_of_its_template(postgres_server: str) -> None:
         template = await databases.create(postgres_server)
         await value(databases.within(postgres_server, template), "CREATE TABLE seed ()")
         copy = await databases.create(postgres_server, template)
-        answer = await value(databases.within(postgres_server, copy), "SELECT count(*) FROM seed")
-        await databases.drop(postgres_server, copy)
-        await databases.drop(postgres_server, template)
-        return answer
+        return await value(databases.within(postgres_server, copy), "SELECT count(*) FROM seed")
 
     assert asyncio.run(story()) == 0
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from carrel.actions.events.public_cursors import conceal_audit_id, reveal_audit_id
+from carrel.actions.public_cursors import conceal_audit_id, reveal_audit_id
 from carrel.actions.records import Page
 from carrel.core.access import Actor
 from carrel.core.accounts import person_from_record

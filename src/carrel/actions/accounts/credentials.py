@@ -105,21 +105,33 @@ async def _actor_from_key(ports: Ports, record: Record, key: KeyRecord) -> Actor
 async def reload_actor(ports: Ports, actor: Actor) -> Actor:
     """Return the caller with current permissions, never more than they had before.
 
-    Raises Unauthenticated if the key or the person was deleted.
+    Raises Unauthenticated if the key expired, or the key or the person was deleted.
     """
+    if not actor.key and actor.person is None:
+        return actor
+    revision = await ports.records.revision()
+    cache_key = ("current", actor)
+    cached: tuple[Actor, TimestampMs] | None = ports.record_cache.get(revision, cache_key)
+    if cached is None:
+        cached = await _load_current(ports, actor)
+        ports.record_cache.put(revision, cache_key, cached)
+    current, expires = cached
+    if expires and ports.clock.now() >= expires:
+        raise Unauthenticated(INVALID_CREDENTIAL)
+    return replace(current, permissions=current.permissions & actor.permissions)
+
+
+async def _load_current(ports: Ports, actor: Actor) -> tuple[Actor, TimestampMs]:
+    """Load the holder of the caller's key, else the person, and the end of the key or 0."""
     if actor.key:
         [record] = await ports.records.get(actor.tenant, RecordType.KEY, [actor.key])
-        if record is None or (key := key_from_record(record)).is_expired(ports.clock.now()):
+        if record is None:
             raise Unauthenticated(INVALID_CREDENTIAL)
-        current = await _actor_from_key(ports, record, key)
-    elif actor.person is not None:
-        role = await _load_role(ports, actor.tenant, actor.person)
-        current = replace(
-            actor, role=role, permissions=effective_permissions(actor.kind, role, None)
-        )
-    else:
-        return actor
-    return replace(current, permissions=current.permissions & actor.permissions)
+        key = key_from_record(record)
+        return await _actor_from_key(ports, record, key), key.expires
+    role = await _load_role(ports, actor.tenant, actor.person or "")
+    permissions = effective_permissions(actor.kind, role, None)
+    return replace(actor, role=role, permissions=permissions), 0
 
 
 async def _load_role(ports: Ports, tenant: str, id: str) -> Role:

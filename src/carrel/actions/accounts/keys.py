@@ -234,11 +234,15 @@ def _require_grantable(actor: Actor, spec: KeySpec, role: Role | None) -> frozen
     permissions = effective_permissions(spec.kind, role, spec.scopes)
     if spec.scopes is not None and (excess := spec.scopes - permissions):
         raise Forbidden(f"the key's holder does not have {', '.join(sorted(excess))}")
+    _require_carried(actor, permissions)
+    return permissions
+
+
+def _require_carried(actor: Actor, permissions: frozenset[Permission]) -> None:
     if excess := permissions - actor.permissions:
         raise Forbidden(
-            f"this credential does not carry {', '.join(sorted(excess))}: request fewer scopes"
+            f"this credential does not carry {', '.join(sorted(excess))}, which the key has"
         )
-    return permissions
 
 
 async def get(ports: Ports, actor: Actor, id: str) -> Record:
@@ -281,8 +285,15 @@ async def last_used(ports: Ports, keys: tuple[Record, ...]) -> tuple[TimestampMs
 async def revoke(
     ports: Ports, actor: Actor, id: str, idempotency_key: IdempotencyKey | None = None
 ) -> None:
-    """Delete a key; it stops working with the next request."""
+    """Delete a key; it stops working with the next request.
+
+    Raises NotFound, and Forbidden for another key that is worth more than the caller's own.
+    """
     key = await get(ports, actor, id)
+    if id != actor.key and Permission.TENANT_ADMIN not in actor.permissions:
+        revoked = key_from_record(key)
+        scopes = None if revoked.scopes is None else frozenset(revoked.scopes)
+        _require_carried(actor, effective_permissions(revoked.kind, actor.role, scopes))
     await commit_changes(
         ports, actor, "revoke a key", [deletion(key)], idempotency_key=idempotency_key
     )

@@ -17,7 +17,7 @@ from carrel.actions.records import (
     load_collection_revisions,
 )
 from carrel.actions.retry import retry_on_conflict
-from carrel.core.access import Actor, CredentialKind, Role
+from carrel.core.access import PLATFORM, Actor, CredentialKind, Role
 from carrel.core.accounts import (
     KeyRecord,
     SignInCodeRecord,
@@ -63,7 +63,10 @@ class CredentialDetails:
 
 @retry_on_conflict()
 async def issue_code(ports: Ports, tenant: str, person: str) -> str:
-    """Create a sign-in code and delete the person's expired ones. Raises NotFound."""
+    """Create a sign-in code for the operator of the server to pass on; delete expired ones.
+
+    Its author is the platform, not the person. Raises NotFound.
+    """
     code = ports.clock.new_token("code")
     expected_revision = await load_collection_revision(ports, tenant, RecordType.PERSON)
     await get_record(ports, tenant, RecordType.PERSON, person)
@@ -76,7 +79,12 @@ async def issue_code(ports: Ports, tenant: str, person: str) -> str:
     new_code = SignInCodeRecord(person, now + CODE_LIFETIME_MS)
     changes.append(code_creation(ports, tenant, new_code, code))
     await commit_changes(
-        ports, person, "issue a sign-in code", changes, collection_revisions=[expected_revision]
+        ports,
+        PLATFORM.name,
+        "issue a sign-in code",
+        changes,
+        collection_revisions=[expected_revision],
+        audit_subjects=(f"{RecordType.PERSON}/{person}",),
     )
     return code
 

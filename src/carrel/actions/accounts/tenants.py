@@ -19,7 +19,7 @@ from carrel.actions.records import (
     record_after,
 )
 from carrel.actions.retry import retry_on_conflict
-from carrel.core.access import Actor, CredentialKind, Role
+from carrel.core.access import PLATFORM, Actor, CredentialKind, Role
 from carrel.core.accounts import PersonRecord, TenantRecord, tenant_from_record
 from carrel.core.errors import Conflict, NotFound
 from carrel.core.redaction.redactor import Redactor
@@ -36,8 +36,6 @@ from carrel.ports import Ports
 
 DEFAULT_TENANT_SLUG: Final = "default"
 """Slug of the tenant created in an empty store."""
-
-_PLATFORM_AUTHOR: Final = "platform"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ async def create(  # noqa: PLR0913 - fields of the tenant and its owner
     changes = [tenant, owner, owner_key.change, seeded]
     committed_at = await commit_changes(
         ports,
-        _PLATFORM_AUTHOR,
+        PLATFORM.name,
         "create the tenant",
         changes,
         idempotency_key=idempotency_key,
@@ -114,7 +112,7 @@ async def _ensure_owner_token(ports: Ports, token: str) -> None:
     spec = keys.KeySpec("owner", CredentialKind.PERSON, person=owner.id)
     owner_key = keys.new_key(ports, owner.tenant, spec, token)
     try:
-        await commit_changes(ports, _PLATFORM_AUTHOR, "add the owner's token", [owner_key.change])
+        await commit_changes(ports, PLATFORM.name, "add the owner's token", [owner_key.change])
     except Conflict:
         return
 

@@ -32,10 +32,15 @@ from carrel.actions.records import (
 from carrel.actions.retry import retry_on_conflict
 from carrel.actions.timezones import parse_timezone
 from carrel.core.access import Actor
-from carrel.core.agents.agent import AgentRecord, agent_change, agent_from_record
+from carrel.core.agents.agent import (
+    AgentRecord,
+    agent_change,
+    agent_from_record,
+    by_folder_index,
+)
 from carrel.core.agents.config import parse_config
 from carrel.core.agents.layers import upstream_stack
-from carrel.core.errors import NotFound
+from carrel.core.errors import Conflict, NotFound
 from carrel.core.identifiers import Stack
 from carrel.core.overlay.compose import resolve
 from carrel.core.overlay.file_classes import FileClass
@@ -93,7 +98,7 @@ async def create(
         human_pair_id=await _check_person_id(ports, actor, new.human),
         is_shared=new.is_shared,
         owner_id=await _check_person_id(ports, actor, new.owner),
-        config=await _validate_config(ports, new.config or {}),
+        config=await _validate_config(ports, id, new.config or {}),
         user_file=new.human is not None,
     )
     upstream = upstream_stack(record_after(agent_change(actor.tenant, id, agent), 0))
@@ -129,14 +134,15 @@ async def patch(
     rules = await load_rules(ports, actor.tenant)
     existing = await get(ports, actor, name)
     current = agent_from_record(existing)
-    agent = await _apply_patch(ports, actor, current, rules.redact_fields(fields))
+    agent = await _apply_patch(ports, actor, existing, rules.redact_fields(fields))
     if agent == current:
         return existing
     change = agent_change(existing.tenant, existing.id, agent, existing)
+    changed = record_after(change, 0, existing)
+    drafts = await _dependent_files(ports, rules, current, changed)
     if agent.template_id != current.template_id:
-        moved = record_after(change, 0, existing)
-        await check_new_stack(ports, moved, rules.policy.classes)
-    drafts = await _dependent_files(ports, rules, current, record_after(change, 0, existing))
+        path_checks = await check_new_stack(ports, changed, rules.policy.classes)
+        drafts += FileDrafts(path_checks=tuple(path_checks))
     committed_at = await commit_changes(
         ports,
         actor,
@@ -154,7 +160,7 @@ async def delete(
 ) -> None:
     """Delete an agent and the keys bound to it, then erase all that belongs to it."""
     deleted = await _delete_with_keys(ports, actor, name, idempotency_key)
-    await erase_agent(ports, actor.name, deleted.tenant, deleted.id, deleted)
+    await erase_agent(ports, actor, deleted.tenant, deleted.id, deleted)
 
 
 @retry_on_conflict()
@@ -206,15 +212,16 @@ async def _check_person_id(ports: Ports, actor: Actor, id: str | None) -> str | 
 
 
 async def _apply_patch(
-    ports: Ports, actor: Actor, current: AgentRecord, fields: Mapping[str, Any]
+    ports: Ports, actor: Actor, existing: Record, fields: Mapping[str, Any]
 ) -> AgentRecord:
+    current = agent_from_record(existing)
     agent = replace(current, **fields)
     if "slug" in fields:
         parse_unreserved_slug(agent.slug)
     if "name" in fields:
         agent = replace(agent, name=single_line(agent.name, "name"))
     if "config" in fields:
-        agent = replace(agent, config=await _validate_config(ports, agent.config))
+        agent = replace(agent, config=await _validate_config(ports, existing.id, agent.config))
         reviewed = parse_config(current.config).dreaming.review
         if reviewed and not parse_config(agent.config).dreaming.review:
             actor.require_person_admin("end the review of dreams")
@@ -226,11 +233,18 @@ async def _apply_patch(
     return replace(agent, user_file=agent.user_file or agent.human_pair_id is not None)
 
 
-async def _validate_config(ports: Ports, raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Validate an agent's config. Raises ValidationError, also for an unusable transcriptsDir."""
+async def _validate_config(ports: Ports, id: str, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Validate an agent's config.
+
+    Raises ValidationError, also for an unusable transcriptsDir, and Conflict for another agent's.
+    """
     config = parse_config(raw)
     if config.transcripts_dir and ports.transcript_files is not None:
         await ports.transcript_files.check(config.transcripts_dir)
+        index_key = by_folder_index(config.transcripts_dir)
+        users = await ports.records.list("", RecordType.AGENT, index_key=index_key, limit=2)
+        if any(agent.id != id for agent in users):
+            raise Conflict("config: transcriptsDir is used by another agent")
     if config.timezone is not None:
         parse_timezone(config.timezone)
     return dict(raw)

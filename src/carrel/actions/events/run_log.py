@@ -7,19 +7,19 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Final
 
-from carrel.actions.events.public_cursors import (
-    EVENT_ID_PREFIX,
-    FROM_START,
-    conceal_event,
-    reveal_event_id,
-)
+from carrel.actions.events.event_access import Batch, Batches, select_visible, visible_to
 from carrel.actions.events.streams import (
     PAGE_SIZE,
     concealed,
     follow,
     store_cursor,
 )
-from carrel.actions.events.visibility import Batch, Batches, select_visible, visible_to
+from carrel.actions.public_cursors import (
+    EVENT_ID_PREFIX,
+    FROM_START,
+    conceal_event,
+    reveal_event_id,
+)
 from carrel.core.access import Actor
 from carrel.core.errors import ValidationError
 from carrel.core.runs import Run, RunStatus

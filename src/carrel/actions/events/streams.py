@@ -12,13 +12,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Final
 
-from carrel.actions.events.public_cursors import (
+from carrel.actions.events.event_access import Batch, Batches, visible_to
+from carrel.actions.public_cursors import (
     FROM_START,
     conceal_cursor,
     conceal_event,
     reveal_cursor,
 )
-from carrel.actions.events.visibility import Batch, Batches, visible_to
 from carrel.core.access import Actor
 from carrel.core.store.event import Event, EventFilter
 from carrel.ports import Events, Ports
@@ -238,11 +238,11 @@ async def concealed(ports: Ports, batches: Batches) -> Batches:
             yield tuple(conceal_event(ports, event) for event in batch)
 
 
-async def listen_to_tenant(
-    ports: Ports, actor: Actor, types: frozenset[str], since: str | None = None
+async def listen_as(
+    ports: Ports, actor: Actor, filter: EventFilter, since: str | None = None
 ) -> tuple[str, Batches]:
-    """Follow the events of a tenant that the caller may see."""
-    start, batches = await listen(ports, EventFilter(actor.tenant, types=types), since)
+    """Follow the events that the caller may see; the stream ends with their credential."""
+    start, batches = await listen(ports, filter, since)
     return start, visible_to(ports, actor, batches)
 
 

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from carrel.actions.events import webhooks
-from carrel.actions.events.public_cursors import conceal_event
+from carrel.actions.public_cursors import conceal_event
 from carrel.core.identifiers import TimestampMs
 from carrel.core.store.event import Event
 from carrel.core.store.record import Record, RecordType

@@ -10,9 +10,9 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.actions.overlay.agent_layers import load_resolver
+from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
 from carrel.actions.overlay.path_clashes import check_new_path
-from carrel.actions.overlay.stacks import load_related_scopes, load_workspace_revision
+from carrel.actions.overlay.stacks import load_workspace_revision
 from carrel.actions.policy.tenant_rules import TenantRules, find_cached_rules, load_rules
 from carrel.actions.retry import MAX_ATTEMPTS, retry_on_conflict
 from carrel.core.access import Actor, CredentialKind, require_write_access
@@ -48,7 +48,7 @@ from carrel.core.store.commit import (
 )
 from carrel.core.store.entry import MARKDOWN, Head
 from carrel.core.store.idempotency import IdempotencyKey
-from carrel.core.store.record import CollectionRevision, RecordType
+from carrel.core.store.record import CollectionRevision, RecordType, record_revision
 from carrel.ports import Ports
 from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
 
@@ -155,8 +155,8 @@ class FileWriter(Struct, frozen=True, gc=False):
         if staged.collection_revisions != rules.collection_revisions:
             staged = await stage_again(rules, staged)
         rules.policy.limits_of(self.stack[0]).check_file_size(staged.blob.size)
-        await check_new_path(self.ports, self.stack, self.path, rules.policy.classes)
-        file = await self._try_put(rules, staged.blob, first=False)
+        checked_scopes = await self._check_new_path(rules)
+        file = await self._try_put(rules, staged.blob, checked_scopes, first=False)
         if file is None:
             raise Busy.with_conflicts(str(self.path))
         return StagedWrite(file, staged)
@@ -166,19 +166,19 @@ class FileWriter(Struct, frozen=True, gc=False):
         await self._check_options()
         rules = await load_rules(self.ports, self.actor.tenant)
         self._require_writable(rules)
-        layers, condition = await self._read_layers(), self.options.condition
-        resolver = (
-            await self._load_resolver(rules) if self.stack[0].kind is ScopeKind.AGENT else None
-        )
-        if resolver is None:
+        condition = self.options.condition
+        agent_layers = await self._load_agent_layers(rules)
+        if agent_layers is None:
+            layers = await self._read_layers(self.stack)
             planned = planned_writes.plan_delete(layers, self.path, condition)
         else:
+            resolver, layers = agent_layers.resolver, await self._read_layers(agent_layers.stack)
             planned = agent_writes.plan_agent_delete(layers, self.path, resolver, condition)
             if self._is_own_identity:
                 layers_after = (replace(layers[0], heads={}), *layers[1:])
                 after = await self._render(resolver, layers_after)
                 await self._check_name_unchanged(resolver, layers, after)
-        head = await self._commit(rules, planned, f"delete {self.path.text}")
+        head = await self._commit(rules, planned, f"delete {self.path.text}", agent_layers)
         if head is None:
             raise Busy.with_conflicts(str(self.path))
         return head
@@ -187,29 +187,30 @@ class FileWriter(Struct, frozen=True, gc=False):
         self, rules: TenantRules, redacted: RedactionResult, *, first: bool
     ) -> WriteResult | None:
         """Return the result, or None if it must be planned again."""
-        await check_new_path(self.ports, self.stack, self.path, rules.policy.classes)
+        checked_scopes = await self._check_new_path(rules)
         [blob] = await self.ports.blobs.put((redacted.content,))
-        file = await self._try_put(rules, blob, first=first)
+        file = await self._try_put(rules, blob, checked_scopes, first=first)
         return None if file is None else WriteResult(file, redacted.content, redacted)
 
-    async def _try_put(self, rules: TenantRules, blob: Blob, *, first: bool) -> File | None:
+    async def _try_put(
+        self, rules: TenantRules, blob: Blob, checked_scopes: Stack, *, first: bool
+    ) -> File | None:
         """Return the written file, or None if it must be planned again."""
         stack, path, condition = self.stack, self.path, self.options.condition
         type, kind = self.options.type or MARKDOWN, stack[0].kind
-        if kind is ScopeKind.AGENT and (resolver := await self._load_resolver(rules)) is not None:
+        if agent_layers := await self._load_agent_layers(rules):
             new_content = NewContent(blob, type, self.options.accept_template_update)
-            return await self._try_put_override(rules, new_content, resolver)
+            return await self._try_put_override(rules, new_content, agent_layers)
         planned = None
         if first and len(stack) == 1:
             planned = planned_writes.plan_put_without_read(stack[0], path, blob, condition, type)
         if planned is None:
             planned = planned_writes.plan_put(
-                await self._read_layers(), path, blob, condition, type
+                await self._read_layers(stack), path, blob, condition, type
             )
         is_shared = kind is ScopeKind.TEMPLATE or kind is ScopeKind.DEFAULTS
         if is_shared:
-            related_scopes = await load_related_scopes(self.ports, stack)
-            planned = replace(planned, path_checks=(PathFree(path, related_scopes),))
+            planned = replace(planned, path_checks=(PathFree(path, checked_scopes),))
         head = await self._commit(rules, planned, f"put {path.text}")
         if head is None:
             return None
@@ -217,10 +218,10 @@ class FileWriter(Struct, frozen=True, gc=False):
         return replace(file, file_class=rules.policy.classes.class_of(path)) if is_shared else file
 
     async def _try_put_override(
-        self, rules: TenantRules, new_content: NewContent, resolver: AgentFileResolver
+        self, rules: TenantRules, new_content: NewContent, agent_layers: AgentLayers
     ) -> File | None:
         """Like `_try_put` for an agent's file; content equal to upstream is not stored."""
-        layers = await self._read_layers()
+        resolver, layers = agent_layers.resolver, await self._read_layers(agent_layers.stack)
         planned = agent_writes.plan_agent_put(
             layers, self.path, new_content, resolver, self.options.condition
         )
@@ -230,13 +231,17 @@ class FileWriter(Struct, frozen=True, gc=False):
             rendered = render_bytes(after, resolver.variables)
             await self._check_name_unchanged(resolver, layers, rendered)
         if planned is not None:
-            head = await self._commit(rules, planned, f"put {self.path.text}")
+            head = await self._commit(rules, planned, f"put {self.path.text}", agent_layers)
             if head is None:
                 return None
             layers = (replace(layers[0], heads={self.path: head}), *layers[1:])
         file = resolver.resolve(self.path, layers)
         assert file is not None
         return file
+
+    async def _check_new_path(self, rules: TenantRules) -> Stack:
+        """Check that no other path is in the way; return the scopes that a commit checks again."""
+        return await check_new_path(self.ports, self.stack, self.path, rules.policy.classes)
 
     @property
     def _is_own_identity(self) -> bool:
@@ -257,13 +262,19 @@ class FileWriter(Struct, frozen=True, gc=False):
         content = (await self.ports.blobs.get([file.blob]))[file.blob.digest]
         return content if file.variables is None else render_bytes(content, file.variables)
 
-    async def _read_layers(self) -> Layers:
-        return await self.ports.trees.read(self.stack, (self.path,))
+    async def _read_layers(self, stack: Stack) -> Layers:
+        return await self.ports.trees.read(stack, (self.path,))
 
-    async def _load_resolver(self, rules: TenantRules) -> AgentFileResolver | None:
-        """Load the file resolver, with the file classes that the commit expects."""
-        resolver = await load_resolver(self.ports, self.stack)
-        return None if resolver is None else replace(resolver, classes=rules.policy.classes)
+    async def _load_agent_layers(self, rules: TenantRules) -> AgentLayers | None:
+        """Load the agent's current stack and resolver; None for other workspaces.
+
+        The resolver has the file classes that the commit expects.
+        """
+        scope = self.stack[0]
+        if scope.kind is not ScopeKind.AGENT:
+            return None
+        loaded = await load_agent_layers(self.ports, scope.tenant, scope.name)
+        return replace(loaded, resolver=replace(loaded.resolver, classes=rules.policy.classes))
 
     async def _check_options(self) -> None:
         """Raise ValidationError, NotFound or Conflict."""
@@ -287,10 +298,8 @@ class FileWriter(Struct, frozen=True, gc=False):
         self._require_writable(rules)
         if self.stack[0].kind in _CLASSIFIED_KINDS:
             rules.policy.classes.check_path(self.path)
-        if rules.redactor.find_in_text(self.path.text):
-            raise ValidationError("the path contains a secret")
-        if self.options.type is not None and rules.redactor.find_in_text(self.options.type):
-            raise ValidationError("contentType contains a secret")
+        rules.require_no_secret("the path", self.path.text)
+        rules.require_no_secret("contentType", self.options.type)
 
     def _require_writable(self, rules: TenantRules) -> None:
         scope = self.stack[0]
@@ -301,7 +310,13 @@ class FileWriter(Struct, frozen=True, gc=False):
         if self.actor.kind is CredentialKind.AGENT and pinned:
             raise Forbidden(f"{self.path} is pinned: an agent cannot override its own guardrails")
 
-    async def _commit(self, rules: TenantRules, planned: PlannedWrite, reason: str) -> Head | None:
+    async def _commit(
+        self,
+        rules: TenantRules,
+        planned: PlannedWrite,
+        reason: str,
+        agent_layers: AgentLayers | None = None,
+    ) -> Head | None:
         """Return the new head, or None if the write must be planned again."""
         scope, options = planned.write.scope, self.options
         limits = rules.policy.limits_of(scope)
@@ -320,6 +335,7 @@ class FileWriter(Struct, frozen=True, gc=False):
             at=self.ports.clock.now(),
             expects=planned.expects,
             collection_revisions=collection_revisions,
+            record_revisions=(record_revision(agent_layers.agent),) if agent_layers else (),
             path_checks=planned.path_checks,
             quotas=(limits.quota(scope),) if planned.write.entry else (),
             max_versions=limits.max_versions,

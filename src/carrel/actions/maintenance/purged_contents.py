@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from carrel.actions.blob_contents import load_contents
 from carrel.core.access import Actor
 from carrel.core.errors import ValidationError
+from carrel.core.files.file_kinds import BINARY_TYPE, file_kind, typed_as
 from carrel.core.identifiers import Digest, Path
 from carrel.core.redaction.text_purge import MARKER, TextPurge
 from carrel.core.store.blob import Blob
@@ -56,10 +57,10 @@ async def purge_versions(
     batch = await ports.erasure.list_versions(actor.tenant, after=after, limit=_BATCH_SIZE)
     named = [item for item in batch if _has_path_with_text(purge, item)]
     contents = await _replace_contents(ports, purge, batch, dry_run=dry_run)
-    affected = [item for item in batch if item not in named and _is_affected(item, contents)]
+    affected = [item for item in batch if item not in named and _is_affected(purge, item, contents)]
     if not dry_run:
-        await _replace_heads(ports, actor, affected, contents)
-        replacements = [_replacement(item, contents) for item in affected]
+        await _replace_heads(ports, actor, purge, affected, contents)
+        replacements = [_replacement(purge, item, contents) for item in affected]
         await ports.erasure.replace_versions(replacements, ports.clock.now())
         for item in named:
             if item.is_head:
@@ -77,27 +78,35 @@ def _blobs(item: StoredVersion) -> Sequence[Blob]:
     return [blob for blob in (entry.blob, entry.base) if blob] if entry else []
 
 
-def _is_affected(item: StoredVersion, contents: Mapping[Digest, Blob]) -> bool:
-    return any(blob.digest in contents for blob in _blobs(item))
+def _is_affected(purge: TextPurge, item: StoredVersion, contents: Mapping[Digest, Blob]) -> bool:
+    entry = item.version.head.entry
+    has_text = entry is not None and purge.is_in(entry.type.encode())
+    return has_text or any(blob.digest in contents for blob in _blobs(item))
 
 
-def _replaced_entry(item: StoredVersion, contents: Mapping[Digest, Blob]) -> Entry:
+def _replaced_entry(
+    purge: TextPurge, item: StoredVersion, contents: Mapping[Digest, Blob]
+) -> Entry:
+    """Entry without the text; a media type with it becomes that of any file."""
     entry = item.version.head.entry
     assert entry is not None
     base = entry.base and contents.get(entry.base.digest, entry.base)
-    return replace(entry, blob=contents.get(entry.blob.digest, entry.blob), base=base)
+    has_text = purge.is_in(entry.type.encode())
+    type = typed_as(file_kind(entry.type), BINARY_TYPE) if has_text else entry.type
+    return replace(entry, blob=contents.get(entry.blob.digest, entry.blob), base=base, type=type)
 
 
-def _replacement(item: StoredVersion, contents: Mapping[Digest, Blob]) -> VersionReplacement:
-    head = item.version.head
-    return VersionReplacement(
-        item.scope, head.path, head.version, _replaced_entry(item, contents), item.version.redacted
-    )
+def _replacement(
+    purge: TextPurge, item: StoredVersion, contents: Mapping[Digest, Blob]
+) -> VersionReplacement:
+    head, entry = item.version.head, _replaced_entry(purge, item, contents)
+    return VersionReplacement(item.scope, head.path, head.version, entry, item.version.redacted)
 
 
 async def _replace_heads(
     ports: Ports,
     actor: Actor,
+    purge: TextPurge,
     affected: Sequence[StoredVersion],
     contents: Mapping[Digest, Blob],
 ) -> None:
@@ -106,7 +115,7 @@ async def _replace_heads(
         _commit(
             ports,
             actor,
-            [Write(item.scope, item.version.head.path, _replaced_entry(item, contents))],
+            [Write(item.scope, item.version.head.path, _replaced_entry(purge, item, contents))],
             [Expect(item.scope, item.version.head.path, item.version.head.version)],
         )
         for item in affected
@@ -141,7 +150,7 @@ async def _move_path(
     for target in _paths_without_text(purge, head.path) if head.entry else ():
         writes = [
             Write(item.scope, head.path, None),
-            Write(item.scope, target, _replaced_entry(item, contents)),
+            Write(item.scope, target, _replaced_entry(purge, item, contents)),
         ]
         expects = [
             Expect(item.scope, head.path, head.version),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from carrel.actions.records import commit_changes
+from carrel.core.access import Actor
 from carrel.core.memory.memory import agent_index_key
-from carrel.core.store.commit import Applied, Commit
 from carrel.core.store.record import UNAUDITED_TYPES, RecordChange, RecordType
 from carrel.ports import Ports
 
@@ -13,9 +14,10 @@ _BATCH_SIZE: Final = 500
 _DELETED_TYPES: Final = UNAUDITED_TYPES | {RecordType.APPROVAL, RecordType.JOB}
 """Types with the agent's index key."""
 _END_OF_TIME_MS: Final = 2**62
+_REASON: Final = "delete an agent's records"
 
 
-async def delete_agent_records(ports: Ports, author: str, tenant: str, agent: str) -> None:
+async def delete_agent_records(ports: Ports, author: Actor | str, tenant: str, agent: str) -> None:
     """Delete an agent's memories, dreams, recalls, checkpoints, approvals and jobs.
 
     In batches; if interrupted, it can be repeated.
@@ -27,17 +29,7 @@ async def delete_agent_records(ports: Ports, author: str, tenant: str, agent: st
             changes = [
                 RecordChange(record.tenant, record.type, record.id, None) for record in batch
             ]
-            commit = Commit(
-                (), author, "delete an agent's records", ports.clock.now(), changes=tuple(changes)
-            )
-            [outcome] = await ports.trees.commit([commit])
-            assert isinstance(outcome, Applied), outcome
-    schedule_change = (RecordChange(tenant, RecordType.DREAM, agent, None),)
-    await ports.trees.commit(
-        [
-            Commit(
-                (), author, "delete an agent's records", ports.clock.now(), changes=schedule_change
-            )
-        ]
-    )
+            await commit_changes(ports, author, _REASON, changes)
+    schedule_change = RecordChange(tenant, RecordType.DREAM, agent, None)
+    await commit_changes(ports, author, _REASON, [schedule_change])
     await ports.recalls.prune(tenant, agent, _END_OF_TIME_MS)

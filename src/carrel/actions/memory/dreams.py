@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from carrel.actions.agent_access import audit_agent_read
+from carrel.actions.agent_access_audit import audit_agent_read
 from carrel.actions.memory import memory_files
 from carrel.actions.memory.dream_commit import (
     close_proposal,
@@ -319,6 +319,7 @@ async def reject(
 ) -> DreamReport:
     """Reject a proposal; its memories may be proposed again. Raises Conflict."""
     scope = await load_writable_scope(ports, actor, agent)
+    await audit_agent_read(ports, actor, PrivateThing.MEMORIES, scope.name)
     await _commit_rejection(ports, actor.name, scope, id, reason, idempotency_key)
     return await _load_report(ports, scope, await _get_record(ports, scope, id))
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from carrel.actions.agent_access import has_full_access
+from carrel.actions.agent_access_audit import has_full_access
 from carrel.actions.overlay.followers import iter_agent_layers, iter_followers
 from carrel.actions.overlay.stacks import load_related_scopes
 from carrel.actions.records import iter_records
@@ -21,6 +21,7 @@ from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.maintenance.findings import FindingList
 from carrel.core.overlay.file_classes import FileClassRules
 from carrel.core.overlay.path_clashes import PathClash, find_clashes
+from carrel.core.store.commit import PathFree
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 
@@ -35,28 +36,54 @@ class LayerClash(Struct, frozen=True):
     path: Path
 
 
-async def check_new_path(ports: Ports, stack: Stack, path: Path, classes: FileClassRules) -> None:
+async def check_new_path(ports: Ports, stack: Stack, path: Path, classes: FileClassRules) -> Stack:
     """Check a path that a layer of agents may get, if it has none yet.
 
-    Raises ValidationError if it collides with a protected path in letter case, and Conflict if an
-    agent above a shared layer has it as a directory or a parent of it as a file.
+    Returns the scopes in which the commit must check it once more, since they can change until
+    then. Raises ValidationError if it collides with a protected path in letter case, and Conflict
+    if an agent above a shared layer has it as a directory or a parent of it as a file.
     """
     kind = stack[0].kind
     is_shared, may_collide = kind in _SHARED_KINDS, classes.may_collide(path)
     if not is_shared and not (kind is ScopeKind.AGENT and may_collide):
-        return
+        return stack
+    related_scopes = await load_related_scopes(ports, stack)
     if any(tree.entry(path) for tree in await ports.trees.read(stack, (path,))):
-        return
+        return related_scopes
     if may_collide:
-        trees = await ports.trees.read(await load_related_scopes(ports, stack))
+        trees = await ports.trees.read(related_scopes)
         existing = (other for tree in trees for other in tree.heads)
         if (collision := classes.find_colliding_path(path, existing)) is not None:
             raise ValidationError(f"{path} collides on some file systems with {collision}")
-    if is_shared:
-        async for clash in _iter_follower_clashes(ports, stack[0], path):
+    if not is_shared:
+        return related_scopes
+    checked_scopes = list(related_scopes)
+    async for agents in iter_followers(ports, stack[0]):
+        names = _own_scopes(agents)
+        for scope, other in await _find_occupants(ports, tuple(names), path):
             raise Conflict(
-                f"{path} cannot be a file: {clash.layer} has {clash.path}", path=clash.path.text
+                f"{path} cannot be a file: agent {names[scope]} has {other}", path=other.text
             )
+        checked_scopes += names
+    return tuple(checked_scopes)
+
+
+async def load_follower_scopes(ports: Ports, layer: Scope) -> Stack:
+    """Return the scopes of all agents above a shared layer, pins included."""
+    scopes = [
+        scope async for agents in iter_followers(ports, layer) for scope in _own_scopes(agents)
+    ]
+    return tuple(dict.fromkeys(scopes))
+
+
+def _own_scopes(agents: Sequence[Record]) -> Mapping[Scope, str]:
+    """Scopes of agents that are no shared layers, with the slug of an agent."""
+    return {
+        scope: agent_from_record(agent).slug
+        for agent in agents
+        for scope in build_stack(agent)
+        if scope.kind not in _SHARED_KINDS
+    }
 
 
 async def iter_layer_clashes(
@@ -73,24 +100,24 @@ async def iter_layer_clashes(
         yield clash
 
 
-async def is_occupied(ports: Ports, layer: Scope, path: Path) -> bool:
-    """Whether anything does not allow a path to be a file of a shared layer."""
-    async for _ in iter_layer_clashes(ports, layer, path):
+async def is_occupied(ports: Ports, layer: Scope, path: Path, classes: FileClassRules) -> bool:
+    """Whether anything does not allow a path to be a new file of a shared layer."""
+    try:
+        classes.check_path(path)
+        await check_new_path(ports, (layer,), path, classes)
+    except (ValidationError, Conflict):
         return True
-    return False
+    scopes = await load_related_scopes(ports, (layer,))
+    return bool(await _find_occupants(ports, scopes, path))
 
 
 async def _iter_follower_clashes(
     ports: Ports, layer: Scope, path: Path, actor: Actor | None = None
 ) -> AsyncIterator[LayerClash]:
     async for agents in iter_followers(ports, layer):
-        names = {
-            scope: agent_from_record(agent).slug
-            for agent in agents
-            if actor is None or has_full_access(actor, agent)
-            for scope in build_stack(agent)
-            if scope.kind not in _SHARED_KINDS
-        }
+        names = _own_scopes(
+            [agent for agent in agents if actor is None or has_full_access(actor, agent)]
+        )
         for scope, other in await _find_occupants(ports, tuple(names), path):
             yield LayerClash(f"agent {names[scope]}", other)
 
@@ -106,8 +133,14 @@ async def _find_occupants(ports: Ports, scopes: Stack, path: Path) -> Sequence[t
     return occupants
 
 
-async def check_new_stack(ports: Ports, agent: Record, classes: FileClassRules) -> None:
-    """Check an agent's own files against another template. Raises Conflict."""
+async def check_new_stack(
+    ports: Ports, agent: Record, classes: FileClassRules
+) -> Sequence[PathFree]:
+    """Check an agent's own files against another template. Raises Conflict.
+
+    Returns the checks that the commit must repeat: of its own files in the lower layers, and the
+    reverse.
+    """
     trees = await ports.trees.read(build_stack(agent))
     paths = {path for tree in trees for path in tree.heads if tree.entry(path)}
     for protected, other in classes.find_collisions(paths):
@@ -119,6 +152,13 @@ async def check_new_stack(ports: Ports, agent: Record, classes: FileClassRules) 
                 f" {clash.below_scope.kind} with {clash.below}",
                 path=clash.file.text,
             )
+    shared = tuple(tree.scope for tree in trees if tree.scope.kind in _SHARED_KINDS)
+    return [
+        PathFree(path, (trees[0].scope,) if tree.scope.kind in _SHARED_KINDS else shared)
+        for tree in trees
+        for path in tree.heads
+        if tree.entry(path)
+    ]
 
 
 async def check_path_clashes(ports: Ports, findings: FindingList) -> None:

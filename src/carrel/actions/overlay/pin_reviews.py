@@ -252,6 +252,19 @@ async def roll_back(
     return _status_after(stack, layers, path, head)
 
 
+async def load_reviewed(
+    ports: Ports, actor: Actor, name: str, path: Path, number: int
+) -> PinStatus:
+    """Return what a committed review left: the pin at this version of the agent's file."""
+    await start_review(ports, actor, path)
+    stack = build_stack(await _get_agent(ports, actor, name))
+    layers = await ports.trees.read(stack, (path,))
+    [version] = await ports.trees.versions([(stack[0], path, number)])
+    if version is None:
+        return pins.pin_status(path, layers)
+    return _status_after(stack, layers, path, version.head)
+
+
 async def _get_agent(ports: Ports, actor: Actor, name: str) -> Record:
     agent = await get_by_id_or_slug(ports, actor.tenant, RecordType.AGENT, name)
     require_full_access(actor, agent, name)

@@ -83,6 +83,8 @@ async def put(
     placeholders become pinned without `confirm`.
     """
     form = normalize_patterns(form)
+    rules = await load_rules(ports, actor.tenant)
+    rules.require_no_secret("a pattern", form)
     expected_revisions = await load_collection_revisions(
         ports, actor.tenant, (RecordType.AGENT, RecordType.TEMPLATE, RecordType.POLICY)
     )
@@ -99,7 +101,6 @@ async def put(
     if placeholder_files and not confirm:
         raise _placeholder_conflict(placeholder_files)
     change = RecordChange(actor.tenant, RecordType.POLICY, POLICY_ID, encode_body(form))
-    rules = await load_rules(ports, actor.tenant)
     reason = "change the policy"
     if change_reason:
         reason += f": {single_line(rules.redact_text(change_reason), 'reason')}"

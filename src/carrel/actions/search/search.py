@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.actions.agent_access import audit_reads, has_full_access, list_agents_of_person
+from carrel.actions.agent_access_audit import audit_reads, has_full_access, list_agents_of_person
 from carrel.actions.candidates import find_entries, find_memories
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import get_record
@@ -25,11 +25,11 @@ from carrel.core.agents.agent import agent_from_record
 from carrel.core.identifiers import ScopeKind, TimestampMs
 from carrel.core.memory.memory import agent_index_key
 from carrel.core.runs import Audience
-from carrel.core.search.bm25 import rank_texts
+from carrel.core.search.bm25 import NO_STATISTICS, TermStatistics, rank_texts
 from carrel.core.search.full_text import parse_query, searched_text
 from carrel.core.search.passages import count_matches, find_line, find_match, make_snippet
+from carrel.core.shared_session_visibility import is_visible
 from carrel.core.store.record import Record, RecordType
-from carrel.core.visibility import is_visible
 from carrel.ports import Ports
 
 MAX_HITS: Final = 100
@@ -83,10 +83,12 @@ class SearchResult(Struct, frozen=True):
 
 
 class _HitCollector:
-    """Collects hits up to MAX_HELD_CHARS."""
+    """Collects hits up to MAX_HELD_CHARS, and how rare the words are in what was searched."""
 
     def __init__(self) -> None:
         self.items: list[SearchHit] = []
+        self.statistics = NO_STATISTICS
+        """Of all texts that were searched, except the files among the hits."""
         self.complete = True
         self._chars = 0
 
@@ -97,6 +99,10 @@ class _HitCollector:
                 return
             self._chars += len(hit.text)
             self.items.append(hit)
+
+    def count(self, statistics: TermStatistics) -> None:
+        """Add the statistics of a collection that was searched."""
+        self.statistics = self.statistics.combine(statistics)
 
     def limit_items(self, items: Sequence[Item], limit: int) -> Sequence[Item]:
         self.complete = self.complete and len(items) <= limit
@@ -136,7 +142,10 @@ async def search(
         (position, f"{hit.path or ''}\n{hit.text}", hit.at)
         for position, hit in _enumerate_hits(collector)
     ]
-    ranked = await asyncio.to_thread(rank_texts, query, texts)
+    files = sum(hit.kind is SearchScope.FILES for hit in collector.items)
+    ranked = await asyncio.to_thread(
+        rank_texts, query, texts, collector.statistics, uncounted=files
+    )
     best = [collector.items[hit.key] for hit in ranked[: max(0, min(limit, MAX_HITS))]]
     await _audit_hits(ports, actor, best, agents)
     rules = await load_rules(ports, actor.tenant)
@@ -212,8 +221,11 @@ async def _search_files(
     ]
     selected, is_complete = file_search.select_files(terms, candidates)
     collector.complete = collector.complete and is_complete
+    other_files = len(selected)
     async for matches in file_search.search(ports, terms, selected):
         collector.add(list(map(_hit_from_file, matches)))
+        other_files -= len(matches)
+    collector.count(TermStatistics(other_files, {}))
 
 
 def _hit_from_file(match: MatchedFile) -> SearchHit:
@@ -243,7 +255,10 @@ async def _search_memories(
     )
 
     async def search_agent(agent: Record) -> list[SearchHit]:
-        _, memories = await find_memories(ports, tenant, agent.id, query, limit=_HITS_PER_AGENT)
+        statistics, memories = await find_memories(
+            ports, tenant, agent.id, query, limit=_HITS_PER_AGENT
+        )
+        collector.count(statistics)
         return [_hit_from_memory(agent, record) for record in memories]
 
     await _collect(_with_results(agents, counts), search_agent, collector)
@@ -272,9 +287,10 @@ async def _search_sessions(
     counts = await ports.sessions.count(tenant, [agent_record.id for agent_record in agents])
 
     async def search_agent(agent: Record) -> list[SearchHit]:
-        _, hits = await find_entries(
+        statistics, hits = await find_entries(
             ports, tenant, agent.id, query, mode=Audience.MAIN, limit=_HITS_PER_AGENT
         )
+        collector.count(statistics)
         return [
             SearchHit(
                 kind=SearchScope.SESSIONS,

@@ -11,6 +11,7 @@ from carrel.core.identifiers import Digest
 from carrel.core.store.blob import Blob
 from carrel.ports import CorruptContent, LargeBlobStore
 from carrel.ports.blobs import (
+    PART_BYTES,
     PartWriter,
     VerifiedContents,
     hash_content,
@@ -64,17 +65,37 @@ class PostgresBlobs:
         return await write_parts(self.open_writer(), parts)
 
     async def read_range(self, blob: Blob, start: int, end: int) -> AsyncGenerator[bytes, None]:
-        if self._verified is None or not await self._is_external(blob):
+        if self._verified is not None and await self._is_external(blob):
+            parts = self._verified.read_range(blob.digest, start, end)
+        elif isinstance(blob.storage_ref, int) and blob.size > PART_BYTES:
+            whole = self._read_row_parts(blob.storage_ref, 0, blob.size)
+            async for _ in verify_parts(whole, blob.digest):
+                pass
+            parts = self._read_row_parts(blob.storage_ref, start, end)
+        else:
             yield (await self.get([blob]))[blob.digest][start:end]
             return
-        async for part in self._verified.read_range(blob.digest, start, end):
+        async for part in parts:
             yield part
 
     async def read_parts(self, blob: Blob) -> AsyncIterator[bytes]:
-        if self._objects is None or not await self._is_external(blob):
+        if self._objects is not None and await self._is_external(blob):
+            parts = self._objects.read_parts(blob.digest)
+        elif isinstance(blob.storage_ref, int) and blob.size > PART_BYTES:
+            parts = self._read_row_parts(blob.storage_ref, 0, blob.size)
+        else:
             yield (await self.get([blob]))[blob.digest]
             return
-        async for part in verify_parts(self._objects.read_parts(blob.digest), blob.digest):
+        async for part in verify_parts(parts, blob.digest):
+            yield part
+
+    async def _read_row_parts(self, id: int, start: int, end: int) -> AsyncGenerator[bytes, None]:
+        """Yield the content of a row from `start` to `end` in parts. Raises FileNotFoundError."""
+        for first in range(start, end, PART_BYTES):
+            length = min(PART_BYTES, end - first)
+            part = await self._database.value("blob_part", id, first + 1, length)
+            if part is None:
+                raise FileNotFoundError
             yield part
 
     async def _is_external(self, blob: Blob) -> bool:

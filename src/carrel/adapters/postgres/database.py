@@ -1,13 +1,12 @@
-"""Connects to PostgreSQL: pool, session settings and migrations."""
+"""Connects to PostgreSQL: statements, pool, session settings and outages."""
 
 from __future__ import annotations
 
-import hashlib
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from importlib.resources import files
 from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
 import asyncpg
 
@@ -20,15 +19,6 @@ PACKAGE_FILES: Final = files("carrel.adapters.postgres")
 STATEMENTS: Final = sql_statements.parse_statements(
     (PACKAGE_FILES / "statements.sql").read_text("utf-8")
 )
-MIGRATIONS: Final[Mapping[str, str]] = {
-    file.name: file.read_text("utf-8")
-    for file in sorted((PACKAGE_FILES / "migrations").iterdir(), key=lambda file: file.name)
-    if file.name.endswith(".sql")
-}
-REINDEXING_MIGRATIONS: frozenset[str] = frozenset()
-"""Migrations that clear the full-text indexes."""
-RebuildIndexes = Callable[[asyncpg.Connection], Awaitable[object]]
-MIN_SERVER_VERSION: Final = 15
 
 _SESSION_SETTINGS: Final = {
     "application_name": "carrel",
@@ -39,6 +29,7 @@ _SESSION_SETTINGS: Final = {
 # Every pooled query is an index lookup. A plan is made once per connection, perhaps while a table
 # is so small that a sequential scan looks cheaper, and would then be kept.
 _SHORT_QUERY_SETTINGS: Final = {
+    "statement_timeout": "30s",
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
@@ -48,8 +39,12 @@ _SHORT_QUERY_SETTINGS: Final = {
 
 
 _CONNECT_TIMEOUT_SECONDS: Final = 10.0
+"""Time to get a connection, from the pool or a new one."""
 _QUERY_TIMEOUT_SECONDS: Final = 30.0
 """A server that stopped answering without closing its connections is reported after this time."""
+_RELEASE_TIMEOUT_SECONDS: Final = 5.0
+_WRONG_SERVER_ERRORS: Final = (TimeoutError, asyncpg.ReadOnlySQLTransactionError)
+"""Errors that other connections to the same server would cause too."""
 _OUTAGES: Final = (
     OSError,
     asyncpg.InterfaceError,
@@ -64,10 +59,6 @@ _OUTAGES: Final = (
 """Errors of a server that is down, restarting, overloaded, misconfigured or a standby."""
 
 
-class PostgresSchemaMismatch(Exception):
-    """The database cannot be served by this version of Carrel."""
-
-
 class Database:
     """Connection pool and named statements."""
 
@@ -77,22 +68,45 @@ class Database:
         """Whether the last statement failed because the server's disk was full."""
 
     async def rows(self, name: str, *values: Any) -> Sequence[Row]:
-        with self._translate_errors():
-            return cast(Sequence[Row], await self._pool.fetch(STATEMENTS[name], *values))
+        async with self._connection() as connection:
+            return cast(Sequence[Row], await connection.fetch(STATEMENTS[name], *values))
 
     async def row(self, name: str, *values: Any) -> Row:
         """Return the only row of a query."""
-        with self._translate_errors():
-            return cast(Row, await self._pool.fetchrow(STATEMENTS[name], *values))
+        async with self._connection() as connection:
+            return cast(Row, await connection.fetchrow(STATEMENTS[name], *values))
 
     async def value(self, name: str, *values: Any) -> Any:
-        with self._translate_errors():
-            return await self._pool.fetchval(STATEMENTS[name], *values)
+        async with self._connection() as connection:
+            return await connection.fetchval(STATEMENTS[name], *values)
 
     async def script(self, text: str) -> None:
         """Run statements in one round trip."""
+        async with self._connection() as connection:
+            await connection.execute(text)
+
+    async def require_writable(self) -> None:
+        """Raise Unreachable if the server answers, but as a standby or read-only."""
+        async with self._connection() as connection:
+            if await connection.fetchval(STATEMENTS["is_read_only"]):
+                raise asyncpg.ReadOnlySQLTransactionError("the server is read-only")
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Any]:
+        """Lend a connection; after a time-out or from a standby, none is used again.
+
+        New connections go to the server that then takes writes, for example after a failover.
+        """
         with self._translate_errors():
-            await self._pool.execute(text)
+            connection = await self._pool.acquire(timeout=_CONNECT_TIMEOUT_SECONDS)
+            try:
+                yield connection
+            except _WRONG_SERVER_ERRORS:
+                await self._pool.expire_connections()
+                connection.terminate()
+                raise
+            finally:
+                await self._pool.release(connection, timeout=_RELEASE_TIMEOUT_SECONDS)
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
@@ -137,9 +151,17 @@ async def open_database(url: str, size: int) -> AsyncIterator[Database]:
         reset=_skip_reset,
         timeout=_CONNECT_TIMEOUT_SECONDS,
         command_timeout=_QUERY_TIMEOUT_SECONDS,
+        target_session_attrs=_required_session(url),
     )
     async with pool:
         yield Database(url, pool)
+
+
+def _required_session(url: str) -> Any:
+    """Session attribute that selects one of several hosts: the one that takes writes."""
+    parts = urlsplit(url)
+    is_chosen = "," not in parts.netloc + parts.query or "target_session_attrs" in parts.query
+    return None if is_chosen else "read-write"
 
 
 async def _skip_reset(connection: Any) -> None:
@@ -151,53 +173,12 @@ async def exclusive_connection(url: str) -> AsyncIterator[asyncpg.Connection]:
     """Open a separate connection for long operations, with default planning."""
     with translate_driver_errors():
         connection = await asyncpg.connect(
-            url, server_settings=_SESSION_SETTINGS, timeout=_CONNECT_TIMEOUT_SECONDS
+            url,
+            server_settings=_SESSION_SETTINGS,
+            timeout=_CONNECT_TIMEOUT_SECONDS,
+            target_session_attrs=_required_session(url),
         )
         try:
             yield connection
         finally:
             await connection.close()
-
-
-async def prepare(url: str, rebuild_indexes: RebuildIndexes | None = None) -> None:
-    """Migrate the database. Processes that start at the same time wait.
-
-    `rebuild_indexes` runs after a migration that clears the full-text indexes, in its transaction.
-    """
-    async with exclusive_connection(url) as connection:
-        if connection.get_server_version().major < MIN_SERVER_VERSION:
-            raise PostgresSchemaMismatch(f"Carrel needs PostgreSQL {MIN_SERVER_VERSION} or newer")
-        if await connection.fetchval(STATEMENTS["database_encoding"]) != "UTF8":
-            raise PostgresSchemaMismatch("the database encoding must be UTF8")
-        async with connection.transaction():
-            await connection.execute(STATEMENTS["lock_migrations"])
-            applied = set(await _migrate(connection))
-            if rebuild_indexes and REINDEXING_MIGRATIONS & applied:
-                await rebuild_indexes(connection)
-            if await connection.fetchval(STATEMENTS["has_future_events"]):
-                await connection.execute(STATEMENTS["reset_event_xids"])
-
-
-async def _migrate(connection: asyncpg.Connection) -> list[str]:
-    """Apply the missing migrations and return their names."""
-    await connection.execute(STATEMENTS["create_migration_table"])
-    applied = {
-        name: checksum for name, checksum in await connection.fetch(STATEMENTS["migrations"])
-    }
-    if unknown := sorted(applied.keys() - MIGRATIONS.keys()):
-        raise PostgresSchemaMismatch(
-            f"the database has unknown migration {unknown[-1]}; use a newer version of Carrel"
-        )
-    missing = [name for name in MIGRATIONS if name not in applied]
-    for name, text in MIGRATIONS.items():
-        checksum = hashlib.sha256(text.encode()).hexdigest()
-        if applied.get(name, checksum) != checksum:
-            raise PostgresSchemaMismatch(
-                f"migration {name} was applied to the database with different content"
-            )
-        if name not in applied:
-            await connection.execute(text)
-            await connection.execute(
-                STATEMENTS["add_migration"], name, checksum, time.time_ns() // 10**6
-            )
-    return missing

@@ -64,7 +64,7 @@ class PostgresMaintenance:
         self._database = database
 
     async def ping(self) -> None:
-        await self._database.value("ping")
+        await self._database.require_writable()
         if self._database.is_disk_full:
             await self._database.value("probe_write")
             self._database.is_disk_full = False

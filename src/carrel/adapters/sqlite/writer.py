@@ -21,7 +21,7 @@ from time import perf_counter
 from typing import Any, Final, TypeVar
 
 from carrel.adapters.sqlite.commit_batch import CommitBatch
-from carrel.adapters.sqlite.database import connect
+from carrel.adapters.sqlite.database import connect, corrupt_content
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.reserve import DiskReserve
 from carrel.adapters.sqlite.rows import HeadKey
@@ -234,7 +234,7 @@ class Writer:
             batch.flush()
         except BaseException as problem:  # passed on to the submitter
             self._roll_back()
-            return self.reserve.translate(problem)
+            return self._translate(problem)
         return batch
 
     def _current_cache(self) -> WriterCache:
@@ -246,6 +246,10 @@ class Writer:
         ):
             self._cache = WriterCache(self._db)
         return self._cache
+
+    def _translate(self, problem: BaseException) -> BaseException:
+        """Return CorruptContent for a damaged page and StorageFull for a full disk."""
+        return corrupt_content(problem) or self.reserve.translate(problem)
 
     def _roll_back(self) -> None:
         self._cache = None
@@ -264,7 +268,7 @@ class Writer:
         try:
             self._db.execute("COMMIT")
         except BaseException as error:  # e.g. a full disk: nothing of the group was applied
-            problem = self.reserve.translate(error)
+            problem = self._translate(error)
             self._roll_back()
         after = self._version_after = self.reader.index.version()
         self._lock.release()

@@ -67,6 +67,13 @@ def by_owner_index(id: str) -> str:
     return f"owner:{id}"
 
 
+def by_folder_index(transcripts_dir: str) -> str:
+    """Index key of agents, of any tenant, with this directory of transcripts."""
+    segments = [name for name in transcripts_dir.split("/") if name not in {"", "."}]
+    root = "/" if transcripts_dir.startswith("/") else ""
+    return f"transcripts:{root}{'/'.join(segments)}"
+
+
 def agent_from_record(record: Record) -> AgentRecord:
     return decode_body(record, AgentRecord)
 
@@ -84,7 +91,9 @@ def agent_change(
     index_keys += [by_human_index(agent.human_pair_id)] if agent.human_pair_id else []
     index_keys += [by_owner_index(agent.owner_id)] if agent.owner_id else []
     index_keys += [USER_FILE_INDEX] if agent.user_file else []
-    index_keys += [DREAMING_INDEX] if agent.known_config.dreaming.enabled else []
+    config = agent.known_config
+    index_keys += [DREAMING_INDEX] if config.dreaming.enabled else []
+    index_keys += [by_folder_index(config.transcripts_dir)] if config.transcripts_dir else []
     return RecordChange(
         tenant,
         RecordType.AGENT,

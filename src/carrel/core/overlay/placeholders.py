@@ -169,7 +169,12 @@ _BRACE_LOOKALIKES: Final = (
 )
 """Characters that look like curly brackets or parts of them."""
 
-_INVISIBLE: Final = re.compile(f"[{CONTROLS}{IGNORABLE}{BLANKS}{NONCHARACTERS}{_BRACE_LOOKALIKES}]")
+_NO_INK: Final = f"{CONTROLS}{IGNORABLE}{BLANKS}{NONCHARACTERS}"
+_INVISIBLE: Final = re.compile(f"(?P<joiner>(?!))|[{_NO_INK}{_BRACE_LOOKALIKES}]")
+_HIDDEN: Final = re.compile(
+    # joiners of letters and emoji, and selectors of emoji, show in the character before them
+    f"(?P<joiner>(?<=[^\x00-\x7f{_NO_INK}])[\u200c\u200d\ufe0e\ufe0f]|(?<=\ufe0f)\u200d)|[{_NO_INK}]"
+)
 
 _MAX_NORMALIZED_LENGTH: Final = 4 * MAX_VALUE_LENGTH + 4
 """Yields more than MAX_VALUE_LENGTH in NFC.
@@ -183,21 +188,25 @@ _COMMENT: Final = re.compile("<!--"), re.compile("-->")
 
 
 def clean_text(value: str) -> str:
-    """One line of visible text in NFC.
+    """One line of visible text in NFC, without characters that look like braces.
 
     Normalizes last, since removals can join characters.
     """
-    text = _remove_enclosed(_ANSI.sub("", value), *_ANSI_STRING)
-    text = _remove_enclosed(_INVISIBLE.sub("", _BREAKS.sub("\n", text)), *_COMMENT)
-    lines = (line.strip() for line in text.split("\n"))
-    return unicodedata.normalize(
-        "NFC", " ".join(line for line in lines if line)[:_MAX_NORMALIZED_LENGTH]
-    )
+    return _clean(value, _INVISIBLE)
 
 
 def flatten_text(value: str) -> str:
-    """One line of visible text with single spaces."""
-    return " ".join(clean_text(value).split())
+    """One line of visible text with single spaces, otherwise unchanged."""
+    return " ".join(_clean(value, _HIDDEN).split())
+
+
+def _clean(value: str, removed: re.Pattern[str]) -> str:
+    text = _remove_enclosed(_ANSI.sub("", value), *_ANSI_STRING)
+    text = removed.sub(lambda match: match["joiner"] or "", _BREAKS.sub("\n", text))
+    lines = (line.strip() for line in _remove_enclosed(text, *_COMMENT).split("\n"))
+    return unicodedata.normalize(
+        "NFC", " ".join(line for line in lines if line)[:_MAX_NORMALIZED_LENGTH]
+    )
 
 
 def _remove_enclosed(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:

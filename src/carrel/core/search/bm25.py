@@ -54,6 +54,18 @@ class TermStatistics(Struct, frozen=True):
     documents: int
     counts: Mapping[str, TermCount]
 
+    def combine(self, other: TermStatistics) -> TermStatistics:
+        """Statistics of both collections together; they have no document in common."""
+        pairs = {
+            term: (self.counts.get(term, _ABSENT), other.counts.get(term, _ABSENT))
+            for term in (*self.counts, *other.counts)
+        }
+        counts = {
+            term: TermCount(first.exact + second.exact, first.prefixed + second.prefixed)
+            for term, (first, second) in pairs.items()
+        }
+        return TermStatistics(self.documents + other.documents, counts)
+
     def weights(self, query: ParsedQuery) -> dict[str, tuple[float, float]]:
         """Weight of each term and of a word that starts with it, from 0 to 1 by rarity."""
         function = (_FUNCTION_WORD_WEIGHT, _PREFIX_WEIGHT * _FUNCTION_WORD_WEIGHT)
@@ -82,6 +94,7 @@ class TermStatistics(Struct, frozen=True):
 
 
 _ABSENT: Final = TermCount(0, 0)
+NO_STATISTICS: Final = TermStatistics(0, {})
 
 
 class TermWeight(Struct, frozen=True):
@@ -130,16 +143,20 @@ def rank_texts(
     query: str,
     candidates: Sequence[tuple[Key, str, TimestampMs]],
     statistics: TermStatistics | None = None,
+    *,
+    uncounted: int = 0,
 ) -> list[ScoredText[Key]]:
     """Candidates with a term of the query, best first, newer first among equals.
 
-    Without statistics, rarity is that among the candidates.
+    The first `uncounted` candidates are added to the statistics; without statistics, all are.
     """
     parsed = parse_query(query)
     texts = [(key, tokenize(text), at) for key, text, at in candidates]
     documents = [_Document(text_words) for _, text_words, _ in texts]
     if statistics is None:
         statistics = _count_terms(parsed.terms, documents)
+    elif uncounted:
+        statistics = statistics.combine(_count_terms(parsed.terms, documents[:uncounted]))
     weights = statistics.weights(parsed)
     average = sum(document.length for document in documents) / max(1, len(documents))
     best = statistics.best_score(parsed)

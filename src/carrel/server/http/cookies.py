@@ -147,9 +147,11 @@ def set_cookie_header(
 def _host_name(authority: str) -> str:
     """Name or address without port and brackets, in lower case; empty if invalid."""
     try:
-        return (urlsplit(f"//{authority}").hostname or "").removesuffix(".")
-    except ValueError:
+        parts = urlsplit(f"//{authority}")
+        is_authority = parts.netloc == authority and "@" not in authority and parts.port != 0
+    except ValueError:  # An invalid address or port.
         return ""
+    return (parts.hostname or "").removesuffix(".") if is_authority else ""
 
 
 def _is_address(name: str) -> bool:

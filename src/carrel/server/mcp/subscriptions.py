@@ -14,12 +14,12 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated, ServerEvent
 
 from carrel.actions.events import streams
-from carrel.actions.events.visibility import Batches
+from carrel.actions.events.event_access import Batches
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.runs import Audience
+from carrel.core.shared_session_visibility import is_visible
 from carrel.core.store.event import WORKSPACE_UPDATED, Event, EventFilter
-from carrel.core.visibility import is_visible
 from carrel.server.mcp.request_context import McpRequest
 from carrel.server.mcp.resources import uri_of, visible_files
 from carrel.tools.tool import ToolContext
@@ -34,9 +34,9 @@ MAX_STREAM_SECONDS: Final = 3600.0
 async def _publish_changes(
     visit: McpRequest, context: ToolContext, publish: Publish, on_end: Callable[[], None]
 ) -> AsyncIterator[None]:
-    """Publish changes while open; call `on_end` if the agent is deleted."""
+    """Publish changes while open; call `on_end` if the agent or the credential ends."""
     event_filter = EventFilter(visit.actor.tenant, types=frozenset({WORKSPACE_UPDATED}))
-    _, batches = await streams.listen(visit.ports, event_filter)
+    _, batches = await streams.listen_as(visit.ports, visit.actor, event_filter)
     task = asyncio.create_task(_read_events(visit, context, batches, publish))
     task.add_done_callback(lambda _: on_end())
     try:

@@ -6,7 +6,6 @@ from typing import Final
 
 from carrel.actions.memory import stats as memory_stats
 from carrel.core.identifiers import Path
-from carrel.core.runs import Audience
 from carrel.core.sessions import format_timestamp
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
@@ -18,12 +17,10 @@ class MyStatsArguments(ToolArguments, frozen=True):
 
 
 async def _run(context: ToolContext, args: MyStatsArguments) -> object:
-    """Collect statistics. A shared session omits concept tags: they quote memories."""
     ports, agent = context.ports, context.agent
-    stats = await memory_stats.load_stats(ports, agent.tenant, agent.id, ports.clock.now())
+    stats = await memory_stats.load_stats(ports, context.actor, agent.id, context.audience)
     [sessions] = await ports.sessions.count(agent.tenant, [agent.id])
     present = await context.list_paths()
-    private = context.audience is Audience.MAIN
     return {
         "agent_id": context.slug,
         "sessions_total": sessions,
@@ -31,7 +28,7 @@ async def _run(context: ToolContext, args: MyStatsArguments) -> object:
         "memories_promoted": stats.promoted,
         "last_dream_ts": None if stats.last_dream is None else format_timestamp(stats.last_dream),
         "recall_events_7d": stats.recalls_7d,
-        "top_concept_tags_7d": stats.top_concepts_7d if private else (),
+        "top_concept_tags_7d": stats.top_concepts_7d,
         "workspace_files_present": [name for name in FILES if Path(name) in present],
     }
 

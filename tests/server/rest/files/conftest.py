@@ -13,19 +13,19 @@ from carrel.wiring import ports as wiring_ports
 
 
 @pytest.fixture
-async def server(tmp_path: File) -> AsyncIterator[FullApp]:
+async def byte_server(tmp_path: File) -> AsyncIterator[FullApp]:
     """A server with files beside its database, as operators have it."""
     async with wiring_ports.open_ports(settings_in(tmp_path)) as store:
         yield FullApp(store.ports, create_rest_app(store.ports))
 
 
 @pytest.fixture
-async def ada(server: FullApp) -> httpx.AsyncClient:
-    return await server.owner()
+async def byte_owner(byte_server: FullApp) -> httpx.AsyncClient:
+    return await byte_server.owner()
 
 
 @pytest.fixture
-async def root(ada: httpx.AsyncClient) -> str:
+async def root(byte_owner: httpx.AsyncClient) -> str:
     """Files of a shared workspace, which may have 100 MiB each."""
-    created = (await ada.post("/accounts/me/workspaces", json={"name": "w"})).json()
+    created = (await byte_owner.post("/accounts/me/workspaces", json={"name": "w"})).json()
     return f"/v1/workspaces/{created['workspaceId']}/files"

@@ -26,14 +26,16 @@ def repr_digest(content: bytes) -> str:
 @pytest.mark.parametrize("content", [LARGE[:1000], LARGE], ids=len)
 @pytest.mark.parametrize("spec", ["0-0", "5-99", "500-", "-7", "990-99999999999", "0-"])
 async def test_a_range_is_that_part(
-    ada: httpx.AsyncClient, root: str, content: bytes, spec: str
+    byte_owner: httpx.AsyncClient, root: str, content: bytes, spec: str
 ) -> None:
-    await ada.put(f"{root}/a.bin", content=content, headers=BYTES)
+    await byte_owner.put(f"{root}/a.bin", content=content, headers=BYTES)
     first, _, last = spec.partition("-")
     start = int(first) if first else len(content) - int(last)
     end = min(int(last) + 1, len(content)) if first and last else len(content)
     for headers in ({}, {"If-Range": '"v1"'}):
-        got = await ada.get(f"{root}/a.bin", headers={**WANT, **headers, "Range": f"bytes={spec}"})
+        got = await byte_owner.get(
+            f"{root}/a.bin", headers={**WANT, **headers, "Range": f"bytes={spec}"}
+        )
         assert (got.status_code, got.content) == (206, content[start:end])
         assert got.headers["content-range"] == f"bytes {start}-{end - 1}/{len(content)}"
         assert got.headers["content-length"] == str(end - start)
@@ -54,20 +56,20 @@ async def test_a_range_is_that_part(
     ids=str,
 )
 async def test_other_ranges_are_answered_by_the_whole(
-    ada: httpx.AsyncClient, root: str, headers: dict[str, str]
+    byte_owner: httpx.AsyncClient, root: str, headers: dict[str, str]
 ) -> None:
-    await ada.put(f"{root}/a.bin", content=b"0123456789", headers=BYTES)
-    got = await ada.get(f"{root}/a.bin", headers={**WANT, **headers})
+    await byte_owner.put(f"{root}/a.bin", content=b"0123456789", headers=BYTES)
+    got = await byte_owner.get(f"{root}/a.bin", headers={**WANT, **headers})
     assert (got.status_code, got.content) == (200, b"0123456789")
     assert "content-range" not in got.headers
 
 
 @pytest.mark.parametrize(("content", "spec"), [(b"abc", "3-"), (b"abc", "-0"), (b"", "0-")])
 async def test_a_range_beyond_the_end_is_416(
-    ada: httpx.AsyncClient, root: str, content: bytes, spec: str
+    byte_owner: httpx.AsyncClient, root: str, content: bytes, spec: str
 ) -> None:
-    await ada.put(f"{root}/a.bin", content=content, headers=BYTES)
-    refused = await ada.get(f"{root}/a.bin", headers={**WANT, "Range": f"bytes={spec}"})
+    await byte_owner.put(f"{root}/a.bin", content=content, headers=BYTES)
+    refused = await byte_owner.get(f"{root}/a.bin", headers={**WANT, "Range": f"bytes={spec}"})
     assert (refused.status_code, refused.json()["error"]) == (416, "range_not_satisfiable")
     assert refused.headers["content-range"] == f"bytes */{len(content)}"
 
@@ -88,19 +90,19 @@ async def test_a_range_beyond_the_end_is_416(
     ],
 )
 async def test_accept_decides_between_json_and_bytes(
-    ada: httpx.AsyncClient, accept: str, is_json: bool
+    byte_owner: httpx.AsyncClient, accept: str, is_json: bool
 ) -> None:
-    await ada.put(f"{FILES}/a.txt", content="x", headers={"Content-Type": "text/plain"})
-    got = await ada.get(f"{FILES}/a.txt", headers={"Accept": accept})
+    await byte_owner.put(f"{FILES}/a.txt", content="x", headers={"Content-Type": "text/plain"})
+    got = await byte_owner.get(f"{FILES}/a.txt", headers={"Accept": accept})
     assert got.headers["content-type"] == ("application/json" if is_json else "text/plain")
     assert got.headers["vary"] == "accept"
 
 
-async def test_content_that_is_not_text_is_base64_both_ways(ada: httpx.AsyncClient) -> None:
+async def test_content_that_is_not_text_is_base64_both_ways(byte_owner: httpx.AsyncClient) -> None:
     body = {"content": "/wA=", "encoding": "base64"}
-    put = await ada.put(f"{FILES}/a.bin", json={**body, "contentType": "image/x-a"})
-    got = await ada.get(f"{FILES}/a.bin")
-    listed = await ada.get("/v1/workspaces/default/files", params={"content": "true"})
+    put = await byte_owner.put(f"{FILES}/a.bin", json={**body, "contentType": "image/x-a"})
+    got = await byte_owner.get(f"{FILES}/a.bin")
+    listed = await byte_owner.get("/v1/workspaces/default/files", params={"content": "true"})
 
     assert put.json() == got.json()
     assert body.items() <= got.json().items()
@@ -108,14 +110,16 @@ async def test_content_that_is_not_text_is_base64_both_ways(ada: httpx.AsyncClie
     assert body.items() <= listed.json()["files"][0].items()
 
 
-async def test_base64_of_text_is_stored_as_text(ada: httpx.AsyncClient) -> None:
+async def test_base64_of_text_is_stored_as_text(byte_owner: httpx.AsyncClient) -> None:
     body = {"content": "aGVsbG8=", "encoding": "base64"}
-    assert (await ada.put(f"{FILES}/a.md", json=body)).json()["content"] == "hello"
-    assert "encoding" not in (await ada.get(f"{FILES}/a.md")).json()
+    assert (await byte_owner.put(f"{FILES}/a.md", json=body)).json()["content"] == "hello"
+    assert "encoding" not in (await byte_owner.get(f"{FILES}/a.md")).json()
 
 
 @pytest.mark.parametrize("content", ["/wA", "\ud83d", "é", "a b="])
-async def test_content_that_is_no_base64_is_400(ada: httpx.AsyncClient, content: str) -> None:
+async def test_content_that_is_no_base64_is_400(
+    byte_owner: httpx.AsyncClient, content: str
+) -> None:
     body = json.dumps({"content": content, "encoding": "base64"}).encode()
-    refused = await ada.put(f"{FILES}/a.bin", content=body)
+    refused = await byte_owner.put(f"{FILES}/a.bin", content=body)
     assert (refused.status_code, refused.json()["error"]) == (400, "validation_error")

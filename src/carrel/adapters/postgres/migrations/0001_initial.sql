@@ -297,6 +297,7 @@ DECLARE
     p_directory boolean[];
     p_size bigint[];
     p_write integer[] = array_fill(0, ARRAY[cardinality(p_path)]);
+    written integer[] = '{}';
     col_revision bigint[];
     b_created_at bigint[] = array_fill(NULL::bigint, ARRAY[cardinality(b_digest)]);
     r_changed boolean[] = array_fill(false, ARRAY[cardinality(w_path)]);
@@ -313,6 +314,8 @@ DECLARE
     quota_row integer;
     check_row integer;
     occupant text;
+    checked_scope bigint;
+    checked_path text;
     new_value bigint;
     b integer;
     k integer;
@@ -384,32 +387,34 @@ BEGIN
                                 THEN p_path[check_parent[j]] END;
             ELSE
                 s = check_scope[j];
-                SELECT min(x.path) INTO occupant
-                  FROM (SELECT n.path
-                          FROM unnest(p_scope, p_path, p_content, p_directory)
-                            AS n (scope, path, content, directory)
-                         WHERE n.scope = s AND (n.content IS NOT NULL OR n.directory)
-                           AND (starts_with(n.path, p_path[check_path[j]] || '/')
-                                OR n.directory AND n.path = p_path[check_path[j]])
-                        UNION ALL
-                        (SELECT f.path FROM entry AS f
-                          WHERE f.scope = s_id[s]
-                            AND f.path > p_path[check_path[j]] || '/'
-                            AND f.path < p_path[check_path[j]] || '0'
-                            AND (f.content IS NOT NULL OR f.type = 'inode/directory')
-                            AND NOT EXISTS (
-                                SELECT FROM unnest(p_scope, p_path, p_write)
-                                    AS n (scope, path, write)
-                                 WHERE n.scope = s AND n.path = f.path AND n.write > 0)
-                          ORDER BY f.path LIMIT 1)
-                        UNION ALL
-                        SELECT f.path FROM entry AS f
-                         WHERE f.scope = s_id[s] AND f.path = p_path[check_path[j]]
-                           AND f.content IS NULL AND f.type = 'inode/directory'
-                           AND NOT EXISTS (
-                               SELECT FROM unnest(p_scope, p_path, p_write)
-                                   AS n (scope, path, write)
-                                WHERE n.scope = s AND n.path = f.path AND n.write > 0)) AS x (path);
+                checked_scope = s_id[s];
+                checked_path = p_path[check_path[j]];
+                occupant = NULL;
+                IF cardinality(written) > 0 THEN
+                    -- Earlier commits of this call.
+                    SELECT min(p_path[w.k]) INTO occupant
+                      FROM unnest(written) AS w (k)
+                     WHERE p_scope[w.k] = s AND (p_content[w.k] IS NOT NULL OR p_directory[w.k])
+                       AND (starts_with(p_path[w.k], checked_path || '/')
+                            OR p_directory[w.k] AND p_path[w.k] = checked_path);
+                END IF;
+                IF checked_scope IS NOT NULL THEN
+                    SELECT least(occupant, min(x.path)) INTO occupant
+                      FROM ((SELECT f.path FROM entry AS f
+                              WHERE f.scope = checked_scope
+                                AND f.path > checked_path || '/' AND f.path < checked_path || '0'
+                                AND (f.content IS NOT NULL OR f.type = 'inode/directory')
+                                AND NOT EXISTS (SELECT FROM unnest(written) AS w (k)
+                                                 WHERE p_scope[w.k] = s AND p_path[w.k] = f.path)
+                              ORDER BY f.path LIMIT 1)
+                            UNION ALL
+                            SELECT f.path FROM entry AS f
+                             WHERE f.scope = checked_scope AND f.path = checked_path
+                               AND f.content IS NULL AND f.type = 'inode/directory'
+                               AND NOT EXISTS (SELECT FROM unnest(written) AS w (k)
+                                                WHERE p_scope[w.k] = s AND p_path[w.k] = f.path)
+                           ) AS x (path);
+                END IF;
             END IF;
             IF occupant IS NOT NULL THEN
                 check_row = j;
@@ -502,6 +507,9 @@ BEGIN
             p_content[k] = b_id[b];
             p_directory[k] = b IS NULL AND w_type[j] IS NOT NULL;
             p_size[k] = b_size[b];
+            IF p_write[k] = 0 THEN
+                written = written || k;
+            END IF;
             p_write[k] = j;
             r_changed[j] = true;
             r_version[j] = p_version[k];
@@ -918,7 +926,7 @@ CREATE FUNCTION apply_record_changes(
 DECLARE
     c record;
     current_revision bigint;
-    used_key text;
+    used unique_key;
     refusal text;
     changed_collections jsonb[] = '{}';
     any_audited boolean = false;
@@ -948,14 +956,15 @@ BEGIN
         IF c.expected <> coalesce(current_revision, 0) THEN
             RAISE SQLSTATE 'CA001' USING DETAIL = jsonb_build_array(c.n, NULL);
         END IF;
-        SELECT w.name INTO used_key FROM unnest(c.unique_keys) WITH ORDINALITY AS w (name, n)
-          JOIN unique_key AS k ON k.name = w.name
-         WHERE (k.tenant, k.type, k.id) <> (c.tenant, c.type, c.id)
-           AND NOT releases_unique_key(changes, k)
-         ORDER BY w.n LIMIT 1;
-        IF used_key IS NOT NULL THEN
-            RAISE SQLSTATE 'CA001' USING DETAIL = jsonb_build_array(c.n, used_key);
-        END IF;
+        FOR used IN
+            SELECT k.* FROM unnest(c.unique_keys) WITH ORDINALITY AS w (name, n)
+              JOIN unique_key AS k ON k.name = w.name
+             WHERE (k.tenant, k.type, k.id) <> (c.tenant, c.type, c.id) ORDER BY w.n
+        LOOP
+            IF NOT releases_unique_key(changes, used) THEN
+                RAISE SQLSTATE 'CA001' USING DETAIL = jsonb_build_array(c.n, used.name);
+            END IF;
+        END LOOP;
 
         DELETE FROM unique_key AS k WHERE k.tenant = c.tenant AND k.type = c.type AND k.id = c.id;
         DELETE FROM index_key AS i WHERE i.tenant = c.tenant AND i.type = c.type AND i.id = c.id;

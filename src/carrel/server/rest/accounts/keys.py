@@ -168,6 +168,8 @@ ENDPOINTS: Final = (
     rotate,
     _KEYS.get("Get a key: your own, or with tenant:admin any."),
     _KEYS.delete(
-        "Revoke a key: your own, or with tenant:admin any.", keys.revoke, (NotFound, Busy)
+        "Revoke a key: itself, your own with no more permissions, or with tenant:admin any.",
+        keys.revoke,
+        (Forbidden, NotFound, Busy),
     ),
 )

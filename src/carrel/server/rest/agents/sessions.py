@@ -351,6 +351,7 @@ async def close(request: Request) -> Response:
     refusals=(NotFound, Busy),
     id="sessions_delete",
     tag=_TAG,
+    idempotent=True,
 )
 async def delete(request: Request) -> Response:
     """Erase a session: its entries, index, file and approvals."""

@@ -66,6 +66,14 @@ async def get(request: Request) -> Response:
     )
 
 
+async def _rebuild_update(
+    request: Request[UpdateDefaultsBody], versions: tuple[int, ...] = ()
+) -> Response:
+    return Response.json(
+        status_to_model(await default_files.load_status(request.ports, request.actor))
+    )
+
+
 @endpoint(
     "POST",
     "/v1/defaults/update",
@@ -75,6 +83,7 @@ async def get(request: Request) -> Response:
     refusals=(ValidationError, NotFound, Busy),
     tag=_TAG,
     idempotent=True,
+    rebuild=_rebuild_update,
 )
 async def update(request: Request[UpdateDefaultsBody]) -> Response:
     """Update unedited default files, and take or dismiss offered ones."""
@@ -82,9 +91,7 @@ async def update(request: Request[UpdateDefaultsBody]) -> Response:
     await default_files.update(
         request.ports, request.actor, tuple(take), tuple(keep), request.idempotency_key
     )
-    return Response.json(
-        status_to_model(await default_files.load_status(request.ports, request.actor))
-    )
+    return await _rebuild_update(request)
 
 
 ENDPOINTS: Final = (get, update)

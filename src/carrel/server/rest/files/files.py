@@ -31,6 +31,7 @@ from carrel.server.http.endpoint import (
     IF_NONE_MATCH,
     Endpoint,
     RequestHeader,
+    ResponseRebuilder,
     endpoint,
 )
 from carrel.server.http.not_modified import etag_matches, json_with_etag, not_modified
@@ -228,7 +229,9 @@ def _get_endpoint(collection: FileCollection) -> Endpoint:
     return get
 
 
-def _put_endpoint(collection: FileCollection) -> Endpoint:
+def rebuild_write(collection: FileCollection) -> ResponseRebuilder:
+    """Response with the file that a committed request wrote."""
+
     async def rebuild(request: AnyRequest, versions: tuple[int, ...]) -> Response:
         stack, path = await collection.load_stack(request), collection.path(request)
         file = await files.find_written(request.ports, stack, path, versions[0])
@@ -238,6 +241,10 @@ def _put_endpoint(collection: FileCollection) -> Endpoint:
         model = collection.to_model(file, content, raw=True)
         return Response.json(model, headers={"ETag": file.etag})
 
+    return rebuild
+
+
+def _put_endpoint(collection: FileCollection) -> Endpoint:
     async def receive(request: AnyRequest, parts: AsyncIterator[bytes]) -> ReceivedContent:
         return await receive_file(collection, request, _byte_options(collection, request), parts)
 
@@ -262,7 +269,7 @@ def _put_endpoint(collection: FileCollection) -> Endpoint:
         response_headers=("ETag", "Carrel-Warning", "Carrel-Redacted"),
         allow_unknown_query=collection.wire,
         idempotent=True,
-        rebuild=rebuild,
+        rebuild=rebuild_write(collection),
         max_body=MAX_BODY_BYTES,
         **collection.endpoint_options("put"),
     )

@@ -23,7 +23,12 @@ from carrel.server.http.endpoint import IF_MATCH, Endpoint, RequestModel, Respon
 from carrel.server.http.response import Response
 from carrel.server.rest.files.file_collections import FILE_COLLECTIONS, AnyRequest, FileCollection
 from carrel.server.rest.files.file_models import OverlayFileModel, PositiveInt, Rfc3339, rfc3339
-from carrel.server.rest.files.files import RUN_HEADER, write_options, write_response
+from carrel.server.rest.files.files import (
+    RUN_HEADER,
+    rebuild_write,
+    write_options,
+    write_response,
+)
 
 
 class VersionModel(ResponseModel, frozen=True):
@@ -206,6 +211,7 @@ def _restore_endpoint(collection: FileCollection) -> Endpoint:
         headers=(IF_MATCH, RUN_HEADER),
         response_headers=("ETag",),
         idempotent=True,
+        rebuild=rebuild_write(collection),
         **collection.endpoint_options("restore"),
     )
     async def restore(request: AnyRequest) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -174,6 +174,13 @@ async def list_pins(request: Request) -> Response:
     return Response.json(PinListModel(items=items))
 
 
+async def _rebuild_review(request: Request[Any], versions: tuple[int, ...]) -> Response:
+    """Respond with the pin after the committed review."""
+    name, path = request.params["id"], Path(request.params["path"])
+    pin = await pin_reviews.load_reviewed(request.ports, request.actor, name, path, versions[0])
+    return Response.json(pin_to_model(pin))
+
+
 @endpoint(
     "POST",
     "/v1/agents/{id}/pins/{path...}/accept",
@@ -184,6 +191,7 @@ async def list_pins(request: Request) -> Response:
     id="pins_accept",
     tag=_TAG,
     idempotent=True,
+    rebuild=_rebuild_review,
 )
 async def accept(request: Request[AcceptPinBody]) -> Response:
     """Accept a pinned update for one agent.
@@ -208,6 +216,7 @@ async def accept(request: Request[AcceptPinBody]) -> Response:
     id="pins_roll_back",
     tag=_TAG,
     idempotent=True,
+    rebuild=_rebuild_review,
 )
 async def roll_back(request: Request[RollBackPinBody]) -> Response:
     """Roll a pin back to the previously reviewed content."""

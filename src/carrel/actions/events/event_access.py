@@ -8,9 +8,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.actions.agent_access import find_open_agents
+from carrel.actions.accounts.credentials import reload_actor
+from carrel.actions.agent_access_audit import find_open_agents
 from carrel.core.access import Actor
 from carrel.core.agents.private_access import opens_every_agent
+from carrel.core.errors import Unauthenticated
 from carrel.core.identifiers import Scope, ScopeKind
 from carrel.core.items import agent_of_items_scope, is_person_items_scope, person_items_scope
 from carrel.core.memory.memory import memory_from_record
@@ -34,10 +36,14 @@ class _DreamAgent(Struct, frozen=True):
 
 
 async def visible_to(ports: Ports, actor: Actor, batches: Batches) -> Batches:
-    """Yield the events that the caller may see."""
+    """Yield the events that the caller may see now; end with the caller's credential."""
     async with aclosing(batches):
         async for batch in batches:
-            if visible := await select_visible(ports, actor, batch):
+            try:
+                current = await reload_actor(ports, actor)
+            except Unauthenticated:
+                return
+            if visible := await select_visible(ports, current, batch):
                 yield visible
 
 

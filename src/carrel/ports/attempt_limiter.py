@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from ipaddress import IPv6Address, IPv6Network, ip_address
@@ -41,7 +43,7 @@ class AttemptLimiter:
         """Level and its time, by address."""
         self._valid_tokens: LruCache[tuple[str, str], bool] = LruCache(_MAX_ADDRESSES)
         """Guessable credentials that were valid, by address."""
-        self._checking: set[tuple[str, str]] = set()
+        self._pending: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
         """Guesses that are being checked, by address."""
 
     async def limit(self, credential: str, check: Callable[[], Awaitable[Result]]) -> Result:
@@ -55,12 +57,9 @@ class AttemptLimiter:
         attempt = (_network_of(address), credential)
         if _UNGUESSABLE.fullmatch(credential):
             return await self._check_then_count(attempt, check)
-        if self._valid_tokens.get(attempt) or attempt in self._checking:
-            result = await self._check_then_count(attempt, check)
-        else:
-            result = await self._count_then_check(attempt, check)
-        self._valid_tokens.put(attempt, True)
-        return result
+        if await self._is_known(attempt):
+            return await self._check_then_count(attempt, check)
+        return await self._check_guess(attempt, check)
 
     async def _check_then_count(
         self, attempt: tuple[str, str], check: Callable[[], Awaitable[Result]]
@@ -72,38 +71,49 @@ class AttemptLimiter:
             self._add(attempt[0])
             raise
 
-    async def _count_then_check(
+    async def _is_known(self, attempt: tuple[str, str]) -> bool:
+        """Return whether the token was valid; if not, wait until one more guess may be checked.
+
+        Guesses that are being checked may all fail, and they may all be valid: a guess waits for
+        them where it would be refused. Raises TooManyAttempts.
+        """
+        address = attempt[0]
+        while not self._valid_tokens.get(attempt):
+            level, _ = self._level(address)
+            self._require_room(level)
+            pending = self._pending[address]
+            if level + len(pending) + 1 <= self._max:
+                return False
+            await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+        return True
+
+    async def _check_guess(
         self, attempt: tuple[str, str], check: Callable[[], Awaitable[Result]]
     ) -> Result:
-        """Count a guess before its check, since many guesses may be checked at the same time.
-
-        Requests with the same credential meanwhile are the same guess.
-        """
-        self._add(attempt[0])
-        self._checking.add(attempt)
-        is_failed = False
+        address = attempt[0]
+        end = asyncio.get_running_loop().create_future()
+        self._pending[address].add(end)
         try:
-            return await check()
-        except Unauthenticated:
-            is_failed = True
-            raise
+            result = await self._check_then_count(attempt, check)
+            self._valid_tokens.put(attempt, True)
+            return result
         finally:
-            self._checking.remove(attempt)
-            if not is_failed:
-                self._subtract(attempt[0])
+            self._pending[address].discard(end)
+            if not self._pending[address]:
+                del self._pending[address]
+            end.set_result(None)
 
     def _add(self, address: str) -> None:
         level, now = self._level(address)
+        self._require_room(level)
+        self._buckets.put(address, (level + 1, now))
+
+    def _require_room(self, level: float) -> None:
         if level + 1 > self._max:
             seconds = ceil((level + 1 - self._max) / self._leak_per_second)
             raise TooManyAttempts(
                 f"too many failed attempts; try again in {seconds} s", retryAfterSeconds=seconds
             )
-        self._buckets.put(address, (level + 1, now))
-
-    def _subtract(self, address: str) -> None:
-        level, now = self._level(address)
-        self._buckets.put(address, (max(level - 1, 0.0), now))
 
     def _level(self, address: str) -> tuple[float, float]:
         now = self._now()
