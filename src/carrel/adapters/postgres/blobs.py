@@ -68,8 +68,8 @@ class PostgresBlobs:
         if self._verified is not None and await self._is_external(blob):
             parts = self._verified.read_range(blob.digest, start, end)
         elif isinstance(blob.storage_ref, int) and blob.size > PART_BYTES:
-            whole = self._read_row_parts(blob.storage_ref, 0, blob.size)
-            async for _ in verify_parts(whole, blob.digest):
+            stored_parts = self._read_row_parts(blob.storage_ref, 0, blob.size)
+            async for _ in verify_parts(stored_parts, blob.digest):
                 pass
             parts = self._read_row_parts(blob.storage_ref, start, end)
         else:
