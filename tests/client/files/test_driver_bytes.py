@@ -134,6 +134,15 @@ async def test_a_failed_download_changes_nothing(api: Any, tmp_path: FilePath) -
     assert (target.read_bytes(), target.stat().st_mode & 0o777) == (b"new", 0o640)
 
 
+async def test_a_materialized_workspace_has_files_that_are_not_text(
+    api: Any, tmp_path: FilePath
+) -> None:
+    await api.agents.create("finn", "Finn")
+    await api.agent("finn").put("docs/a.bin", b"\xff\x00")
+    await api.materialize("finn", tmp_path / "finn")
+    assert (tmp_path / "finn" / "docs" / "a.bin").read_bytes() == b"\xff\x00"
+
+
 @pytest.mark.parametrize("source", [5, None, io.StringIO("text")], ids=str)
 async def test_a_source_that_has_no_bytes_is_refused(api: Any, source: Any) -> None:
     with pytest.raises(carrel.ValidationError, match="a source is"):
