@@ -152,12 +152,18 @@ def commands(results: Results, folder: File, progress: Progress) -> None:
 
 
 def large(results: Results, folder: File, progress: Progress) -> None:
+    """Large files on SQLite, and on PostgreSQL without a bucket."""
     rounds = min(ROUNDS, 3)
-    task = progress.add_task("large files", total=rounds)
+    task = progress.add_task("large files", total=2 * rounds)
     for number in range(rounds):
-        large_files.measure(folder / str(number), results)
+        large_files.measure(folder / str(number), results, "SQLite")
         progress.advance(task)
-    large_files.add_rows(results)
+        with database() as url:
+            data = folder / f"postgres-{number}"
+            large_files.measure(data, results, "PostgreSQL", url)
+        progress.advance(task)
+    for store in ("SQLite", "PostgreSQL"):
+        large_files.add_rows(results, store)
 
 
 def carried_bytes(results: Results, folder: File, progress: Progress) -> None:

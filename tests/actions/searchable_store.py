@@ -26,7 +26,7 @@ from carrel.core.maintenance.tables import TABLES
 from carrel.core.store.record import RecordType
 from carrel.ports import Ports
 
-STORES = ("sqlite", "postgres")
+STORES = ("sqlite", "postgres", "postgres-alone")
 INLINE_BYTES = 4096
 """Larger contents lie in a directory or a bucket."""
 DAY_MS = 86_400_000
@@ -118,13 +118,19 @@ def find_text_in_files(directory: File, text: str) -> list[str]:
 async def open_searchable_store(
     request: pytest.FixtureRequest, directory: File
 ) -> AsyncIterator[SearchableStore]:
-    """The store that the fixture's parameter names: SQLite with files, or PostgreSQL with S3."""
+    """The store that the fixture's parameter names.
+
+    SQLite with files, PostgreSQL with S3, or PostgreSQL with large contents in its own tables.
+    """
     objects: Any
     opened: Any
     url = ""
     if request.param == "sqlite":
         objects = DirectoryBlobStore(directory / "blobs")
         opened = open_sqlite(directory / "carrel.db", objects=objects, inline=INLINE_BYTES)
+    elif request.param == "postgres-alone":
+        url = str(request.getfixturevalue("postgres_url"))
+        opened = open_postgres(url, inline=INLINE_BYTES)
     else:
         bucket: Bucket = request.getfixturevalue("s3_bucket")
         objects = S3BlobStore.open(
@@ -141,4 +147,4 @@ async def open_searchable_store(
         ports = ports_over(store, directory=directory)
         mirror = DirectoryTranscriptMirror(directory / "transcripts")
         ports = replace(ports, transcript_files=mirror)
-        yield SearchableStore(ports, store, objects, directory, url)
+        yield SearchableStore(ports, store, store.objects, directory, url)

@@ -20,7 +20,7 @@ from carrel.core.identifiers import Digest, TimestampMs
 from carrel.core.identifiers import digest as digest_of
 from carrel.core.outages import Unreachable
 from carrel.ports.blobs import PART_BYTES, PartWriter
-from carrel.ports.part_writers import FilePartWriter
+from carrel.ports.part_writers import TEMPORARY_FILES, FilePartWriter, close_temporary
 
 if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta
@@ -47,7 +47,6 @@ _ANSWER_SECONDS: Final = 10.0
 _MIN_BYTES_PER_SECOND: Final = 2**20
 """Slowest accepted rate of an upload."""
 _PING_SECONDS: Final = 3.0
-_TEMPORARY_COMPONENT: Final = "temporary files"
 _NO_BUCKET: Final = "NoSuchBucket"
 """S3's error code for a bucket that does not exist, by which a lost object is told apart."""
 
@@ -115,15 +114,20 @@ class S3BlobStore:
 
     def open_writer(self) -> PartWriter:
         """Collect the content in a temporary file first, since its digest names the object."""
-        return FilePartWriter(_TEMPORARY_COMPONENT, tempfile.TemporaryFile, self._upload, _close)
+        return FilePartWriter(
+            TEMPORARY_FILES, tempfile.TemporaryFile, self._upload, close_temporary
+        )
 
     async def _upload(self, file: IO[bytes], digest: Digest) -> None:
         """Send a file in parts, of which nothing is visible before the last one."""
-        with file:
-            size = file.tell()
-            file.seek(0)
-            async with _answer_in(_ANSWER_SECONDS + size / _MIN_BYTES_PER_SECOND):
-                await obstore.put_async(self._store, self._key(digest), file, max_concurrency=2)
+        size = file.tell()
+        file.seek(0)
+        await self._put_file(self._key(digest), file, size)
+        await asyncio.to_thread(close_temporary, file)
+
+    async def _put_file(self, key: str, file: IO[bytes], size: int) -> None:
+        async with _answer_in(_ANSWER_SECONDS + size / _MIN_BYTES_PER_SECOND):
+            await obstore.put_async(self._store, key, file, max_concurrency=2)
 
     async def read_parts(self, digest: Digest) -> AsyncIterator[bytes]:
         for key in (self._key(digest), self._trash_key(digest), self._key(digest)):
@@ -366,12 +370,6 @@ async def _answer_in(seconds: float) -> AsyncIterator[None]:
         is_late = isinstance(problem, TimeoutError)
         reason = f"no answer in {seconds:.0f} s" if is_late else type(problem).__name__
         raise Unreachable("bucket", reason) from problem
-
-
-def _close(file: IO[bytes]) -> None:
-    """Close a temporary file, which removes it."""
-    with suppress(OSError):  # what was not written yet may not fit on the disk
-        file.close()
 
 
 def _content_type(content: bytes) -> str:

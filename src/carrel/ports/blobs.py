@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from carrel.core.identifiers import Digest, TimestampMs, digest
 from carrel.core.lru_cache import LruCache
+from carrel.core.outages import CorruptContent
 from carrel.core.store.blob import Blob
 
 PART_BYTES: Final = 2**20
@@ -18,10 +19,6 @@ THREAD_THRESHOLD_BYTES: Final = 2**18
 
 _MAX_VERIFIED: Final = 4096
 """Contents whose verification is remembered."""
-
-
-class CorruptContent(Exception):
-    """Stored bytes are missing or do not match their digest."""
 
 
 class BlobReader(Protocol):

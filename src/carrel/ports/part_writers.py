@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Lock
-from typing import IO
+from typing import IO, Final
 
 from carrel.core.identifiers import Digest
 from carrel.core.outages import FULL_ERRNOS, StorageFull
 from carrel.core.store.blob import Blob
 from carrel.ports.blobs import Hasher
+
+TEMPORARY_FILES: Final = "temporary files"
+"""Name of the component in messages about a full disk."""
 
 
 class MemoryPartWriter:
@@ -102,3 +105,9 @@ def report_full_disk(component: str) -> Iterator[None]:
         if problem.errno in FULL_ERRNOS:
             raise StorageFull(component) from problem
         raise
+
+
+def close_temporary(file: IO[bytes]) -> None:
+    """Close a temporary file, which removes it. Blocks; takes longer for a larger one."""
+    with suppress(OSError):  # what was not written yet may not fit on the disk
+        file.close()

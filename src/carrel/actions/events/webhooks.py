@@ -152,8 +152,21 @@ async def list_deliveries(
     return Page(rows[:limit], rows[limit - 1][0].id if has_more else None)
 
 
-async def replay(ports: Ports, actor: Actor, id: str, delivery: str) -> Delivery:
+async def replay(
+    ports: Ports,
+    actor: Actor,
+    id: str,
+    delivery: str,
+    idempotency_key: IdempotencyKey | None = None,
+) -> Delivery:
     """Post a delivery again, with a fresh series of retries. Raises NotFound."""
+    stored = await get_delivery(ports, actor, id, delivery)
+    await ports.deliveries.replay(replace(stored, due_at=ports.clock.now()), idempotency_key)
+    return await get_delivery(ports, actor, id, delivery)
+
+
+async def get_delivery(ports: Ports, actor: Actor, id: str, delivery: str) -> Delivery:
+    """Get a delivery of a webhook. Raises NotFound."""
     webhook = await get(ports, actor, id)
     try:
         [stored] = await ports.deliveries.get(webhook.tenant, [parse_identifier(delivery)])
@@ -161,11 +174,7 @@ async def replay(ports: Ports, actor: Actor, id: str, delivery: str) -> Delivery
         raise NotFound("no such delivery") from None
     if stored is None or stored.webhook != webhook.id:
         raise NotFound(f"no such delivery: {delivery}")
-    await ports.deliveries.replay(replace(stored, due_at=ports.clock.now()))
-    [replayed] = await ports.deliveries.get(webhook.tenant, [stored.id])
-    if replayed is None:
-        raise NotFound(f"no such delivery: {delivery}")
-    return replayed
+    return stored
 
 
 async def has_no_webhooks(ports: Ports) -> bool:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
-from carrel.actions.overlay.path_clashes import check_new_path
+from carrel.actions.overlay.path_clashes import draft_path_check
 from carrel.actions.overlay.stacks import load_workspace_revision
 from carrel.actions.policy.tenant_rules import TenantRules, find_cached_rules, load_rules
 from carrel.actions.retry import MAX_ATTEMPTS, retry_on_conflict
@@ -42,7 +42,6 @@ from carrel.core.store.commit import (
     Applied,
     Commit,
     ExpectationFailed,
-    PathFree,
     PathOccupied,
     QuotaExceeded,
 )
@@ -155,8 +154,7 @@ class FileWriter(Struct, frozen=True, gc=False):
         if staged.collection_revisions != rules.collection_revisions:
             staged = await stage_again(rules, staged)
         rules.policy.limits_of(self.stack[0]).check_file_size(staged.blob.size)
-        checked_scopes = await self._check_new_path(rules)
-        file = await self._try_put(rules, staged.blob, checked_scopes, first=False)
+        file = await self._try_put(rules, staged.blob, first=False)
         if file is None:
             raise Busy.with_conflicts(str(self.path))
         return StagedWrite(file, staged)
@@ -187,20 +185,18 @@ class FileWriter(Struct, frozen=True, gc=False):
         self, rules: TenantRules, redacted: RedactionResult, *, first: bool
     ) -> WriteResult | None:
         """Return the result, or None if it must be planned again."""
-        checked_scopes = await self._check_new_path(rules)
         [blob] = await self.ports.blobs.put((redacted.content,))
-        file = await self._try_put(rules, blob, checked_scopes, first=first)
+        file = await self._try_put(rules, blob, first=first)
         return None if file is None else WriteResult(file, redacted.content, redacted)
 
-    async def _try_put(
-        self, rules: TenantRules, blob: Blob, checked_scopes: Stack, *, first: bool
-    ) -> File | None:
+    async def _try_put(self, rules: TenantRules, blob: Blob, *, first: bool) -> File | None:
         """Return the written file, or None if it must be planned again."""
         stack, path, condition = self.stack, self.path, self.options.condition
         type, kind = self.options.type or MARKDOWN, stack[0].kind
         if agent_layers := await self._load_agent_layers(rules):
             new_content = NewContent(blob, type, self.options.accept_template_update)
             return await self._try_put_override(rules, new_content, agent_layers)
+        check = await draft_path_check(self.ports, stack, path, rules.policy.classes)
         planned = None
         if first and len(stack) == 1:
             planned = planned_writes.plan_put_without_read(stack[0], path, blob, condition, type)
@@ -210,7 +206,8 @@ class FileWriter(Struct, frozen=True, gc=False):
             )
         is_shared = kind is ScopeKind.TEMPLATE or kind is ScopeKind.DEFAULTS
         if is_shared:
-            planned = replace(planned, path_checks=(PathFree(path, checked_scopes),))
+            expects = (*planned.expects, *check.expects)
+            planned = replace(planned, expects=expects, path_checks=check.path_checks)
         head = await self._commit(rules, planned, f"put {path.text}")
         if head is None:
             return None
@@ -231,6 +228,12 @@ class FileWriter(Struct, frozen=True, gc=False):
             rendered = render_bytes(after, resolver.variables)
             await self._check_name_unchanged(resolver, layers, rendered)
         if planned is not None:
+            if planned.path_checks:
+                check = await draft_path_check(
+                    self.ports, agent_layers.stack, self.path, resolver.classes
+                )
+                checks = check.path_checks or planned.path_checks
+                planned = replace(planned, path_checks=checks)
             head = await self._commit(rules, planned, f"put {self.path.text}", agent_layers)
             if head is None:
                 return None
@@ -238,10 +241,6 @@ class FileWriter(Struct, frozen=True, gc=False):
         file = resolver.resolve(self.path, layers)
         assert file is not None
         return file
-
-    async def _check_new_path(self, rules: TenantRules) -> Stack:
-        """Check that no other path is in the way; return the scopes that a commit checks again."""
-        return await check_new_path(self.ports, self.stack, self.path, rules.policy.classes)
 
     @property
     def _is_own_identity(self) -> bool:
@@ -348,6 +347,8 @@ class FileWriter(Struct, frozen=True, gc=False):
         match outcome:
             case Applied():
                 return outcome.heads[0]
+            case PathOccupied(is_by_variant=True):
+                return None
             case PathOccupied():
                 raise path_occupied_error(outcome)
             case QuotaExceeded():

@@ -1,16 +1,17 @@
-"""File or directory: decided over all layers that agents compose."""
+"""File or directory, and letter case: decided over all layers that agents compose."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from carrel.actions.agent_access_audit import has_full_access
-from carrel.actions.overlay.followers import iter_agent_layers, iter_followers
+from carrel.actions.overlay.followers import followers_index, iter_agent_layers, iter_followers
 from carrel.actions.overlay.stacks import load_related_scopes
-from carrel.actions.records import iter_records
+from carrel.actions.policy.tenant_rules import load_rules
+from carrel.actions.records import NO_DRAFTS, FileDrafts, iter_records
 from carrel.core.access import Actor
 from carrel.core.accounts import tenant_from_record
 from carrel.core.agents.agent import agent_from_record
@@ -19,9 +20,11 @@ from carrel.core.agents.template import template_from_record
 from carrel.core.errors import Conflict, ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.maintenance.findings import FindingList
+from carrel.core.overlay.compose import Layers
 from carrel.core.overlay.file_classes import FileClassRules
-from carrel.core.overlay.path_clashes import PathClash, find_clashes
-from carrel.core.store.commit import PathFree
+from carrel.core.overlay.path_clashes import find_clashes
+from carrel.core.path_spelling import find_ambiguous_paths, is_variant
+from carrel.core.store.commit import Expect, PathFree
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 
@@ -36,44 +39,52 @@ class LayerClash(Struct, frozen=True):
     path: Path
 
 
-async def check_new_path(ports: Ports, stack: Stack, path: Path, classes: FileClassRules) -> Stack:
-    """Check a path that a layer of agents may get, if it has none yet.
+async def draft_path_check(
+    ports: Ports, stack: Stack, path: Path, classes: FileClassRules
+) -> FileDrafts:
+    """Check a path that a layer of agents may get; return what the commit must check once more.
 
-    Returns the scopes in which the commit must check it once more, since they can change until
-    then. Raises ValidationError if it collides with a protected path in letter case, and Conflict
-    if an agent above a shared layer has it as a directory or a parent of it as a file.
+    Raises ValidationError if it collides with a protected path in letter case, and Conflict if an
+    agent above a shared layer has it as a directory or a parent of it as a file.
     """
-    kind = stack[0].kind
-    is_shared, may_collide = kind in _SHARED_KINDS, classes.may_collide(path)
+    kind, may_collide = stack[0].kind, classes.may_collide(path)
+    is_shared = kind in _SHARED_KINDS
     if not is_shared and not (kind is ScopeKind.AGENT and may_collide):
-        return stack
-    related_scopes = await load_related_scopes(ports, stack)
-    if any(tree.entry(path) for tree in await ports.trees.read(stack, (path,))):
-        return related_scopes
-    if may_collide:
-        trees = await ports.trees.read(related_scopes)
-        existing = (other for tree in trees for other in tree.heads)
-        if (collision := classes.find_colliding_path(path, existing)) is not None:
-            raise ValidationError(f"{path} collides on some file systems with {collision}")
+        return NO_DRAFTS
+    for tree in await ports.trees.read(stack, (path,)):
+        if tree.entry(path):
+            return FileDrafts(expects=(Expect(tree.scope, path, live=True),))
+    scopes = await load_related_scopes(ports, stack)
+    variants = await _find_variants(ports, scopes, path, classes)
     if not is_shared:
-        return related_scopes
-    checked_scopes = list(related_scopes)
+        return FileDrafts(path_checks=(PathFree(path, scopes, None, tuple(variants)),))
     async for agents in iter_followers(ports, stack[0]):
         names = _own_scopes(agents)
         for scope, other in await _find_occupants(ports, tuple(names), path):
             raise Conflict(
                 f"{path} cannot be a file: agent {names[scope]} has {other}", path=other.text
             )
-        checked_scopes += names
-    return tuple(checked_scopes)
+        variants |= await _find_variants(ports, tuple(names), path, classes)
+    known_variants = tuple(variants) if may_collide else None
+    return FileDrafts(
+        path_checks=(PathFree(path, scopes, followers_index(stack[0]), known_variants),)
+    )
 
 
-async def load_follower_scopes(ports: Ports, layer: Scope) -> Stack:
-    """Return the scopes of all agents above a shared layer, pins included."""
-    scopes = [
-        scope async for agents in iter_followers(ports, layer) for scope in _own_scopes(agents)
-    ]
-    return tuple(dict.fromkeys(scopes))
+async def _find_variants(
+    ports: Ports, scopes: Stack, path: Path, classes: FileClassRules
+) -> set[Path]:
+    """Variants of a path that are allowed. Raises ValidationError for one that is not."""
+    variants: set[Path] = set()
+    if not classes.may_collide(path):
+        return variants
+    for tree in await ports.trees.read(scopes):
+        for other in tree.heads:
+            if is_variant(path.text, other.text):
+                if classes.collide(path, other):
+                    raise ValidationError(f"{path} collides on some file systems with {other}")
+                variants.add(other)
+    return variants
 
 
 def _own_scopes(agents: Sequence[Record]) -> Mapping[Scope, str]:
@@ -87,39 +98,47 @@ def _own_scopes(agents: Sequence[Record]) -> Mapping[Scope, str]:
 
 
 async def iter_layer_clashes(
-    ports: Ports, layer: Scope, path: Path, actor: Actor | None = None
+    ports: Ports, layer: Scope, path: Path, classes: FileClassRules, actor: Actor | None = None
 ) -> AsyncIterator[LayerClash]:
     """Iterate over what does not allow a path to be a file of a shared layer.
 
     With an actor, omits agents that the caller may not open.
     """
     scopes = await load_related_scopes(ports, (layer,))
-    for scope, other in await _find_occupants(ports, scopes, path):
+    for scope, other in await _find_clashing_paths(ports, scopes, path, classes):
         yield LayerClash(scope.kind.value, other)
-    async for clash in _iter_follower_clashes(ports, layer, path, actor):
-        yield clash
+    async for agents in iter_followers(ports, layer):
+        names = _own_scopes(
+            [agent for agent in agents if actor is None or has_full_access(actor, agent)]
+        )
+        for scope, other in await _find_clashing_paths(ports, tuple(names), path, classes):
+            yield LayerClash(f"agent {names[scope]}", other)
 
 
 async def is_occupied(ports: Ports, layer: Scope, path: Path, classes: FileClassRules) -> bool:
     """Whether anything does not allow a path to be a new file of a shared layer."""
     try:
         classes.check_path(path)
-        await check_new_path(ports, (layer,), path, classes)
+        await draft_path_check(ports, (layer,), path, classes)
     except (ValidationError, Conflict):
         return True
     scopes = await load_related_scopes(ports, (layer,))
     return bool(await _find_occupants(ports, scopes, path))
 
 
-async def _iter_follower_clashes(
-    ports: Ports, layer: Scope, path: Path, actor: Actor | None = None
-) -> AsyncIterator[LayerClash]:
-    async for agents in iter_followers(ports, layer):
-        names = _own_scopes(
-            [agent for agent in agents if actor is None or has_full_access(actor, agent)]
-        )
-        for scope, other in await _find_occupants(ports, tuple(names), path):
-            yield LayerClash(f"agent {names[scope]}", other)
+async def _find_clashing_paths(
+    ports: Ports, scopes: Stack, path: Path, classes: FileClassRules
+) -> Sequence[tuple[Scope, Path]]:
+    """Occupants of a path, and the paths of each scope that collide with it in letter case."""
+    clashes = [*await _find_occupants(ports, scopes, path)]
+    if classes.is_protective_of(path):
+        clashes += [
+            (tree.scope, other)
+            for tree in await ports.trees.read(scopes)
+            for other in sorted(tree.heads)
+            if classes.collide(path, other)
+        ]
+    return clashes
 
 
 async def _find_occupants(ports: Ports, scopes: Stack, path: Path) -> Sequence[tuple[Scope, Path]]:
@@ -153,33 +172,61 @@ async def check_new_stack(
                 path=clash.file.text,
             )
     shared = tuple(tree.scope for tree in trees if tree.scope.kind in _SHARED_KINDS)
+    ambiguous = find_ambiguous_paths(paths)
     return [
-        PathFree(path, (trees[0].scope,) if tree.scope.kind in _SHARED_KINDS else shared)
+        PathFree(path, (trees[0].scope,))
+        if tree.scope.kind in _SHARED_KINDS
+        else PathFree(path, shared, None, _known_variants(path, ambiguous, classes))
         for tree in trees
         for path in tree.heads
         if tree.entry(path)
     ]
 
 
+def _known_variants(
+    path: Path, ambiguous: Sequence[Path], classes: FileClassRules
+) -> tuple[Path, ...] | None:
+    if not classes.may_collide(path):
+        return None
+    return tuple(other for other in ambiguous if is_variant(path.text, other.text))
+
+
 async def check_path_clashes(ports: Ports, findings: FindingList) -> None:
-    """Report paths that are a file in one layer of a stack and a directory in another."""
+    """Report clashes in stacks.
+
+    That is, a file in one layer and a directory in another, and paths that collide with a pinned
+    or managed one in letter case.
+    """
     async for tenant in iter_records(ports, "", RecordType.TENANT):
         names = await _load_template_names(ports, tenant.id)
-        clashes: dict[PathClash, str] = {}
+        classes = (await load_rules(ports, tenant.id)).policy.classes
+        problems: dict[str, str] = {}
         defaults, *templates = await ports.trees.read(tuple(names))
-        for tree in templates:
-            clashes |= dict.fromkeys(find_clashes((tree, defaults)), names[tree.scope])
+        for tree in (defaults, *templates):
+            shared = [tree] if tree is defaults else [tree, defaults]
+            problems |= dict.fromkeys(_describe_clashes(shared, classes), names[tree.scope])
         async for agent, layers in iter_agent_layers(ports, tenant.id):
             subject = f"agent {agent_from_record(agent).slug}"
-            for clash in find_clashes(layers):
-                clashes.setdefault(clash, subject)
+            for text in _describe_clashes(layers, classes):
+                problems.setdefault(text, subject)
         slug = tenant_from_record(tenant).slug
-        for clash, subject in clashes.items():
-            findings.warn(
-                f"{subject} of {slug}",
-                f"{clash.file} is a file of its {clash.file_scope.kind} and a directory of its"
-                f" {clash.below_scope.kind}",
-            )
+        for text, subject in problems.items():
+            findings.warn(f"{subject} of {slug}", text)
+
+
+def _describe_clashes(layers: Layers, classes: FileClassRules) -> Iterator[str]:
+    for clash in find_clashes(layers):
+        yield (
+            f"{clash.file} is a file of its {clash.file_scope.kind} and a directory of its"
+            f" {clash.below_scope.kind}"
+        )
+    paths = {path for tree in layers for path in tree.heads if tree.entry(path)}
+    collisions = classes.find_collisions(paths)
+    for protected, other in collisions:
+        yield f"{other} collides on some file systems with {protected}"
+    for path in sorted(paths.difference(other for _, other in collisions)):
+        if protecting := classes.find_lookalike(path):
+            yield f"{path} collides on some file systems with a path that is {protecting}"
 
 
 async def _load_template_names(ports: Ports, tenant: str) -> dict[Scope, str]:

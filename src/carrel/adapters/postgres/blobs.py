@@ -1,4 +1,4 @@
-"""Blobs in PostgreSQL rows, or in a large blob store."""
+"""Blobs in PostgreSQL rows, large ones in a large blob store."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ from carrel.ports.blobs import (
     verify_parts,
     write_parts,
 )
-from carrel.ports.part_writers import MemoryPartWriter
 
 _MAX_BATCH_IDS: Final = 64
-_UNLIMITED_BYTES: Final = 2**62
 
 _Bodies = Mapping[int, bytes | None]
 
@@ -32,9 +30,9 @@ class PostgresBlobs:
     Before the commit it holds the content, or None if that is in the large blob store.
     """
 
-    def __init__(self, database: Database, objects: LargeBlobStore | None, inline: int) -> None:
+    def __init__(self, database: Database, objects: LargeBlobStore, inline: int) -> None:
         self._database, self._objects, self._inline = database, objects, inline
-        self._verified = None if objects is None else VerifiedContents(objects)
+        self._verified = VerifiedContents(objects)
         self._batcher = RequestBatcher(
             self._read_bodies, lambda ids: max(len(ids), 1) / _MAX_BATCH_IDS
         )
@@ -44,28 +42,26 @@ class PostgresBlobs:
 
     @property
     def inline_max_bytes(self) -> int:
-        return self._inline if self._objects else _UNLIMITED_BYTES
+        return self._inline
 
     async def put(self, contents: Sequence[bytes]) -> tuple[Blob, ...]:
         return tuple([await self._put(content) for content in contents])
 
     async def _put(self, content: bytes) -> Blob:
         content_digest = await hash_content(content)
-        if self._objects is None or len(content) <= self._inline:
+        if len(content) <= self._inline:
             return Blob(content_digest, len(content), content)
         await self._objects.put(content_digest, content)
         return Blob(content_digest, len(content))
 
     def open_writer(self) -> PartWriter:
-        if self._objects is None:
-            return MemoryPartWriter(self._put)
         return self._objects.open_writer()
 
     async def put_parts(self, parts: Iterator[bytes]) -> Blob:
         return await write_parts(self.open_writer(), parts)
 
     async def read_range(self, blob: Blob, start: int, end: int) -> AsyncGenerator[bytes, None]:
-        if self._verified is not None and await self._is_external(blob):
+        if await self._is_external(blob):
             parts = self._verified.read_range(blob.digest, start, end)
         elif isinstance(blob.storage_ref, int) and blob.size > PART_BYTES:
             stored_parts = self._read_row_parts(blob.storage_ref, 0, blob.size)
@@ -79,7 +75,7 @@ class PostgresBlobs:
             yield part
 
     async def read_parts(self, blob: Blob) -> AsyncIterator[bytes]:
-        if self._objects is not None and await self._is_external(blob):
+        if await self._is_external(blob):
             parts = self._objects.read_parts(blob.digest)
         elif isinstance(blob.storage_ref, int) and blob.size > PART_BYTES:
             parts = self._read_row_parts(blob.storage_ref, 0, blob.size)
@@ -127,7 +123,7 @@ class PostgresBlobs:
         return [{id: bodies[id] for id in request if id in bodies} for request in requests]
 
     async def _read_object(self, content_digest: Digest) -> bytes:
-        content = await self._objects.get(content_digest) if self._objects else None
+        content = await self._objects.get(content_digest)
         if content is None:
             raise CorruptContent(f"content {content_digest} is missing")
         return content

@@ -28,6 +28,7 @@ from carrel.core.store.commit import (
 )
 from carrel.core.store.entry import DIRECTORY_TYPE, Entry, FileAttributes, Head
 from carrel.core.store.event import WORKSPACE_UPDATED
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.ports import CorruptContent
 
 _TOMBSTONE_COLUMNS: Final[Row] = (None, None, None, None, None)
@@ -85,7 +86,7 @@ class CommitBatch:
         if commit.events or commit.changes:
             self._add_commit_events(commit)
         if commit.idempotency_key:
-            self._commit_idempotency_key(commit, heads)
+            self.mark_key(commit.idempotency_key, [head.version for head in heads])
         return Applied(tuple(heads))
 
     def _write_all(self, writes: Sequence[Write], commit: Commit) -> list[Head]:
@@ -165,22 +166,28 @@ class CommitBatch:
     def flush(self) -> None:
         """Write all rows. Raises CorruptContent if a stored content was deleted meanwhile."""
         self._check_stored_contents()
-        scope_rows = [
+        self._write_rows()
+        self.records.flush()
+
+    def _write_rows(self) -> None:
+        scope_rows: list[Row] = [
             (state.revision, state.files, state.size, state.id)
             for state in self.changed_scopes.values()
         ]
-        for statement, rows in (
+        buffers: Sequence[tuple[str, list[Row] | dict[tuple[int, str], Row]]] = (
             ("add_scope", self._scopes),
             ("add_content", self._contents),
             ("add_version", self._versions),
-            ("set_entry", self._entries.values()),
+            ("set_entry", self._entries),
             ("add_event", self._events),
             ("prune_version", self._prunes),
             ("update_scope", scope_rows),
-        ):
+        )
+        for statement, rows in buffers:
             if rows:
-                self._db.executemany(STATEMENTS[statement], rows)
-        self.records.flush()
+                values = rows.values() if isinstance(rows, dict) else rows
+                self._db.executemany(STATEMENTS[statement], values)
+                rows.clear()
 
     def _check_stored_contents(self) -> None:
         if not self._stored_contents:
@@ -240,7 +247,21 @@ class CommitBatch:
                 return path
             if occupant := self._first_live_below(scope, path):
                 return occupant
-        return None
+        return self._find_listed_occupant(path_check) if path_check.reads_listing else None
+
+    def _find_listed_occupant(self, check: PathFree) -> Path | None:
+        """Read whole scopes, after writing the rows of the transaction's earlier commits."""
+        self._write_rows()
+        parameters = {
+            "scopes": json.dumps([self.scope_state(scope).id for scope in check.scopes]),
+            "tenant": check.scopes[0].tenant,
+            "followers": check.followers,
+            "all": check.known_variants is not None,
+            "path": check.path.text,
+            "parents": json.dumps([parent.text for parent in check.path.parents]),
+        }
+        rows = self._db.execute(STATEMENTS["listed_paths"], parameters)
+        return check.find_occupant(text for [text] in rows)
 
     def _first_live_below(self, scope: Scope, directory: Path) -> Path | None:
         """Return the first live path in a directory, including this transaction's changes."""
@@ -355,13 +376,11 @@ class CommitBatch:
         absent = Head(write.path, 0, self.scope_state(write.scope).revision, commit.at, None)
         return self._head(write.scope, write.path) or absent
 
-    def _commit_idempotency_key(self, commit: Commit, heads: Sequence[Head]) -> None:
-        key = commit.idempotency_key
-        assert key
-        versions = json.dumps([head.version for head in heads])
-        self._db.execute(
-            STATEMENTS["commit_idempotency_key"], (versions, key.tenant, key.endpoint, key.key)
-        )
+    def mark_key(self, key: IdempotencyKey | None, versions: Iterable[int]) -> None:
+        """Mark the key, if any, with the result of its request."""
+        if key is not None:
+            parameters = (json.dumps(list(versions)), key.tenant, key.endpoint, key.key)
+            self._db.execute(STATEMENTS["commit_idempotency_key"], parameters)
 
 
 def _entry_of(head: Head | None) -> Entry | None:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from carrel.adapters.sqlite.commit_batch import CommitBatch
-from carrel.adapters.sqlite.database import STATEMENTS, transaction, translate_damage
+from carrel.adapters.sqlite.database import STATEMENTS, transaction
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import (
     AFTER_ANY_PATH,
@@ -28,6 +28,8 @@ from carrel.core.store.tree import Tree, build_tree
 
 _MAX_LOOP_WRITES: Final = 32
 """Calls with more writes run in a thread."""
+_MAX_LOOP_LISTINGS: Final = 8
+"""Calls that read at least so many listings, or those of all followers, run in a thread."""
 _MAX_CACHED_HEADS: Final = 50_000
 """Limit of heads in cached trees."""
 _MAX_LOOP_FILES: Final = 500
@@ -70,8 +72,7 @@ class SqliteTrees:
         self, requests: Sequence[tuple[Scope, Path, int]]
     ) -> tuple[Version | None, ...]:
         requested = json.dumps([[s.tenant, s.kind, s.name, p.text, n] for s, p, n in requests])
-        with translate_damage():
-            rows = self._reader.db.execute(STATEMENTS["versions"], (requested,)).fetchall()
+        rows = self._reader.db.execute(STATEMENTS["versions"], (requested,)).fetchall()
         versions_by_index = {row[0]: version_from_row(row[1:]) for row in rows}
         return tuple(versions_by_index.get(index) for index in range(len(requests)))
 
@@ -101,13 +102,16 @@ class SqliteTrees:
     async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
         if not commits:
             return ()
-        writes = 0
+        writes = listings = 0
         for commit in commits:
             writes += len(commit.writes) + len(commit.changes)
+            for check in commit.path_checks:
+                if check.reads_listing:
+                    listings += 1 if check.followers is None else _MAX_LOOP_LISTINGS
         work = partial(self._apply, commits)
         return await self._writer.submit(
             work,
-            is_long=writes > _MAX_LOOP_WRITES,
+            is_long=writes > _MAX_LOOP_WRITES or listings >= _MAX_LOOP_LISTINGS,
             commits=commits,
             frees_space=all(map(only_deletes, commits)),
         )

@@ -206,6 +206,7 @@ async def test_secrets_in_bytes_are_redacted(
     assert (await byte_owner.get(f"{root}/a.bin", headers=WANT)).content == stored
     again = await byte_owner.put(f"{root}/a.bin", content=content, headers=headers)
     assert again.json() == put.json()
+    assert again.headers["carrel-redacted"] == "fish"
     assert again.headers["openwop-idempotent-replay"] == "true"
 
 
