@@ -19,6 +19,7 @@ from bench import (
     cases,
     commits,
     dreams,
+    file_bytes,
     fleet,
     in_process,
     large_files,
@@ -46,7 +47,7 @@ def main(names: list[str]) -> int:
         "commits": file_commits,
         **{"overlay": cold_starts, "accept": accepts, "fleet": agents, "scale": scale},
         **{"prompt": prompts, "dream": dream, "tools": commands, "in-process": reads_in_process},
-        **{"large-files": large, "recall": recalls},
+        **{"large-files": large, "recall": recalls, "bytes": carried_bytes},
     }
     with Progress(console=console) as progress, tempfile.TemporaryDirectory(dir=_disk()) as folder:
         for name in names or parts:
@@ -181,6 +182,14 @@ def large(results: Results, folder: File, progress: Progress) -> None:
         progress.advance(task)
     for store in ("SQLite", "PostgreSQL"):
         large_files.add_rows(results, store)
+
+
+def carried_bytes(results: Results, folder: File, progress: Progress) -> None:
+    task = progress.add_task("bytes of files", total=ROUNDS)
+    for number in range(ROUNDS):
+        file_bytes.measure_round(folder / str(number), results)
+        progress.advance(task)
+    file_bytes.add_rows(results)
 
 
 def reads_in_process(results: Results, folder: File, progress: Progress) -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path as File
-from typing import Final
+from typing import Any, Final
 
 from carrel.server.graphql import SCHEMA_TEXT
 from carrel.server.http.api_docs import documentation_endpoints
@@ -25,11 +25,21 @@ def write(out: File) -> None:
     all_endpoints += documentation_endpoints(all_endpoints, "Carrel", "")
     with tempfile.TemporaryDirectory() as folder:
         openapi = File(folder, "openapi.json")
-        openapi.write_text(json.dumps(build_document(all_endpoints, "Carrel", "")), "utf-8")
+        document = without_bytes(build_document(all_endpoints, "Carrel", ""))
+        openapi.write_text(json.dumps(document), "utf-8")
         schema = File(folder, "schema.graphql")
         schema.write_text(SCHEMA_TEXT, "utf-8")
         command = ["node", "codegen.mjs", str(openapi), str(schema), str(out)]
         subprocess.run(command, cwd=UI, check=True)
+
+
+def without_bytes(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with JSON bodies only where a file may also be bytes of any type."""
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            for message in (operation.get("requestBody", {}), *operation["responses"].values()):
+                message.get("content", {}).pop("*/*", None)
+    return document
 
 
 if __name__ == "__main__":

@@ -35,7 +35,8 @@ class RecordingBlobs:
         self._blobs = blobs
         self.inline_max_bytes = blobs.inline_max_bytes
         self.put, self.put_parts = blobs.put, blobs.put_parts
-        self.read_parts = blobs.read_parts
+        self.open_writer = blobs.open_writer
+        self.read_parts, self.read_range = blobs.read_parts, blobs.read_range
         self.requested: list[Digest] = []
 
     async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:

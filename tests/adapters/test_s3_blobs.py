@@ -15,6 +15,7 @@ from tests.support.services.s3 import Bucket
 from carrel.adapters.s3 import S3BlobStore
 from carrel.core.identifiers import Digest, digest
 from carrel.core.outages import Unreachable
+from carrel.ports.blobs import write_parts
 
 BODY = b"a large body"
 NAME = digest(BODY)
@@ -93,7 +94,7 @@ async def check_unreachable(store: S3BlobStore, match: str) -> None:
     for request in (
         store.put(NAME, BODY),
         store.get(NAME),
-        store.put_parts(iter([BODY])),
+        write_parts(store.open_writer(), iter([BODY])),
         store.discard([NAME]),
         store.restore([NAME]),
         store.delete([NAME]),

@@ -84,9 +84,8 @@ async def test_history_diff_restore_and_explain(api: Any) -> None:
 
 async def test_invalid_content_paths_and_reasons_are_refused(api: Any) -> None:
     workspace = api.workspace()
-    for content in (b"\xff\xfe", "\ud800"):
-        with pytest.raises(carrel.ValidationError):
-            await workspace.put("a.md", content)
+    with pytest.raises(carrel.ValidationError):
+        await workspace.put("a.md", "\ud800")
     for path in ("../a.md", "", "a//b", "a\x00b"):
         with pytest.raises(carrel.ValidationError):
             await workspace.put(path, "x")

@@ -73,13 +73,54 @@ def test_put_reads_standard_input_or_a_file(
     assert carrel.output("cat", f"{editor.agent}/T.md") == "t"
 
 
-def test_put_refuses_binary_content(editor: AgentEditor, carrel: CarrelCommand) -> None:
-    done = carrel("put", f"{editor.agent}/notes/a.md", input=b"\xff\x00")
-    assert (done.exit_code, done.stderr) == (1, "Error: the content is not valid UTF-8\n")
-    assert (
-        carrel("put", f"{editor.agent}/notes/a.md", "--reason", "two\nlines", input="").exit_code
-        == 1
-    )
+def test_put_and_cat_carry_bytes_of_any_type(
+    editor: AgentEditor, carrel: CarrelCommand, tmp_path: Local
+) -> None:
+    file, content = f"{editor.agent}/docs/a.png", bytes(range(256)) * 2000
+    local, copy = tmp_path / "a.png", tmp_path / "copy.png"
+    local.write_bytes(content)
+    written = carrel.json("put", file, local)
+    sha256 = hashlib.sha256(content).hexdigest()
+    assert (written["contentType"], written["sha256"]) == ("image/png", sha256)
+    assert written["redacted"] is False
+    assert carrel("cat", file).stdout_bytes == content
+    assert carrel.output("cat", file, "--output", copy) == ""
+    assert copy.read_bytes() == content
+    copied = carrel.json("cat", file, "-o", copy, "--version", 1)
+    assert (copied["size"], copied["sha256"], copied["version"]) == (len(content), sha256, 1)
+    assert carrel.json("cat", file)["encoding"] == "base64"
+    refused = carrel("cat", file, **WATCHED)
+    assert (refused.exit_code, "is not text (image/png)" in refused.stderr) == (1, True)
+    edited = carrel("edit", file, EDITOR="true")
+    assert (edited.exit_code, "is not text (image/png)" in edited.stderr) == (1, True)
+    piped = carrel("put", file, "--type", "image/x-a", "--if-match", "*", input=b"\xff\x00")
+    assert piped.exit_code == 0, piped.output
+    assert carrel.json("cat", file)["contentType"] == "image/x-a"
+    assert carrel("put", file, "--new", input=b"\xff").exit_code == 1
+    failed = carrel("cat", file, "-o", tmp_path / "none" / "a.png")
+    assert (failed.exit_code, "No such file or directory" in failed.stderr) == (1, True)
+
+
+def test_put_of_a_large_text_is_streamed_and_says_what_was_redacted(
+    editor: AgentEditor, carrel: CarrelCommand, tmp_path: Local
+) -> None:
+    workspace = carrel.json("workspaces", "add", "large")["workspaceId"]
+    file, local = f"workspaces/{workspace}/a.txt", tmp_path / "a.txt"
+    secret = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4xY7zA0bC3dE6"
+    text = "a line of text\n" * 200_000
+    for content, is_redacted in ((text, False), (text + secret, True)):
+        local.write_text(content)
+        assert carrel.json("put", file, local)["redacted"] is is_redacted
+        written = carrel("put", file, input=content)
+        assert (written.exit_code, "redacted" in written.stderr) == (0, is_redacted)
+        stored = content.replace(secret, "[REDACTED:github]").encode()
+        assert len(carrel("cat", file).stdout_bytes) - len(stored) in range(-20, 20)
+    assert secret.encode() not in carrel("cat", file).stdout_bytes
+
+
+def test_put_refuses_a_reason_of_two_lines(editor: AgentEditor, carrel: CarrelCommand) -> None:
+    refused = carrel("put", f"{editor.agent}/notes/a.md", "--reason", "two\nlines", input="")
+    assert refused.exit_code == 1
     assert carrel("cat", f"{editor.agent}/notes/a.md").exit_code == 1
 
 

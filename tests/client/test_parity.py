@@ -109,7 +109,7 @@ def resources(driver: SyncDriver) -> Iterator[Resource[SyncDriver]]:
 
 def arguments_of(function: Any, directory: FilePath) -> dict[str, Any]:
     """A value for every required argument."""
-    values = {
+    values: dict[str, Any] = {
         "arguments": {},
         "policy": {},
         "entries": (),
@@ -117,6 +117,7 @@ def arguments_of(function: Any, directory: FilePath) -> dict[str, Any]:
         "path": "a.md",
         "name": "n",
     }
+    values |= {"source": b"x"}
     required = (
         parameter.name
         for parameter in inspect.signature(function).parameters.values()

@@ -74,6 +74,33 @@ async def test_content_put_in_parts_is_readable_whole_and_in_parts(
     for stored in (blob, entry.blob):
         assert await ports.blobs.get([stored]) == {digest(content): content}
         assert b"".join([part async for part in ports.blobs.read_parts(stored)]) == content
+        for start, end in ((0, len(content)), (1, 3), (len(content) // 2, len(content))):
+            parts = [part async for part in ports.blobs.read_range(stored, start, end)]
+            assert b"".join(parts) == content[start:end]
+
+
+async def test_content_that_is_damaged_after_a_read_is_never_served(ports: Ports) -> None:
+    blob = await store_and_read(ports, LARGE)
+    assert await anext(ports.blobs.read_range(blob, 0, 1)) == LARGE[:1]
+    await ports.tamper(blob.digest)
+
+    with pytest.raises(CorruptContent, match=blob.digest):
+        await anext(ports.blobs.read_range(blob, 0, 1))
+
+
+async def test_a_written_content_is_readable_and_a_discarded_one_is_not(ports: Ports) -> None:
+    finished, discarded = ports.blobs.open_writer(), ports.blobs.open_writer()
+    for writer in (finished, discarded):
+        writer.write(LARGE[:7])
+        writer.write(LARGE[7:])
+    await discarded.discard()
+    with pytest.raises(CorruptContent):
+        await ports.blobs.get([Blob(digest(LARGE), len(LARGE))])
+
+    blob = await finished.finish()
+
+    assert blob == Blob(digest(LARGE), len(LARGE))
+    assert await ports.blobs.get([blob]) == {digest(LARGE): LARGE}
 
 
 async def test_many_blobs_are_read_at_once(ports: Ports) -> None:
@@ -118,6 +145,8 @@ async def test_content_that_does_not_match_its_digest_is_never_served(
         await ports.blobs.get([damaged])
     with pytest.raises(CorruptContent, match=damaged.digest):
         [part async for part in ports.blobs.read_parts(damaged)]
+    with pytest.raises(CorruptContent, match=damaged.digest):
+        await anext(ports.blobs.read_range(damaged, 0, 1))
     [tree] = await ports.trees.read([AGENT], [RULES])
     sound = tree.entry(RULES)
     assert sound

@@ -16,7 +16,9 @@ from carrel.adapters.postgres.former_blobs import BlobStoreWithFormer
 from carrel.adapters.postgres.large_blobs import PostgresBlobStore
 from carrel.adapters.s3 import S3BlobStore
 from carrel.core.identifiers import Digest, digest
+from carrel.core.store.blob import Blob
 from carrel.ports import LargeBlobStore
+from carrel.ports.blobs import write_parts
 
 pytestmark = pytest.mark.anyio
 
@@ -83,7 +85,9 @@ async def test_parts_are_stored_under_their_digest_and_read_in_parts(
 ) -> None:
     parts = (body[start : start + 100_000] for start in range(0, len(body), 100_000))
 
-    assert await objects.put_parts(parts) == (digest(body), len(body))
+    stored = await write_parts(objects.open_writer(), parts)
+
+    assert stored == Blob(digest(body), len(body))
 
     assert await objects.get(digest(body)) == body
     assert b"".join([part async for part in objects.read_parts(digest(body))]) == body
@@ -96,10 +100,64 @@ async def test_parts_that_fail_leave_nothing(objects: LargeBlobStore, tmp_path: 
         raise ValueError
 
     with pytest.raises(ValueError):
-        await objects.put_parts(parts())
+        await write_parts(objects.open_writer(), parts())
 
     assert await list_sizes(objects) == {}
     assert not files_below(tmp_path)
+
+
+async def test_a_discarded_writer_leaves_nothing(objects: LargeBlobStore, tmp_path: File) -> None:
+    writer = objects.open_writer()
+    await asyncio.to_thread(writer.write, BODY)
+    assert writer.copy_hash().hexdigest() == NAME.removeprefix("sha256:")
+
+    await writer.discard()
+    await writer.discard()
+
+    with pytest.raises(ValueError):
+        writer.write(BODY)
+    assert await list_sizes(objects) == {}
+    assert not files_below(tmp_path)
+
+
+async def test_discarding_a_finished_writer_changes_nothing(objects: LargeBlobStore) -> None:
+    writer = objects.open_writer()
+    writer.write(BODY)
+    assert await writer.finish() == Blob(NAME, len(BODY))
+
+    await writer.discard()
+
+    assert await objects.get(NAME) == BODY
+
+
+RANGES = [(0, 1), (5, 70_000), (len(BODY) - 3, len(BODY)), (0, len(BODY))]
+
+
+@pytest.mark.parametrize(("start", "end"), RANGES)
+async def test_a_range_is_a_part_of_the_content(
+    objects: LargeBlobStore, start: int, end: int
+) -> None:
+    await objects.put(NAME, BODY)
+
+    assert (
+        b"".join([part async for part in objects.read_range(NAME, start, end)]) == (BODY[start:end])
+    )
+    await objects.discard([NAME])
+    assert (
+        b"".join([part async for part in objects.read_range(NAME, start, end)]) == (BODY[start:end])
+    )
+    with pytest.raises(FileNotFoundError):
+        [part async for part in objects.read_range(digest(b"absent"), start, end)]
+
+
+async def test_the_identity_of_content_tells_stored_bytes_apart(objects: LargeBlobStore) -> None:
+    assert await objects.identity(NAME) is None
+    await objects.put(NAME, BODY)
+    first = await objects.identity(NAME)
+    await objects.put(NAME, BODY[::-1])
+
+    assert first is not None
+    assert await objects.identity(NAME) != first or first == ""
 
 
 async def test_parts_are_read_from_the_trash_and_absent_ones_raise(

@@ -20,6 +20,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("-X", dest="method")
     parser.add_argument("-H", dest="headers", action="append", default=[])
     parser.add_argument("-d", dest="body")
+    parser.add_argument("--data-binary", dest="file")
     parser.add_argument("-b", dest="shown")
     parser.add_argument("-c", dest="kept")
     parser.add_argument("--max-time", type=float, default=60)
@@ -35,8 +36,11 @@ def main() -> int:
     if ask.shown:
         headers["Cookie"] = File(ask.shown).read_text("latin-1")
     connection = http.client.HTTPConnection(url.netloc, timeout=TIMEOUT_SECONDS)
-    method = ask.method or ("POST" if ask.body else "GET")
-    connection.request(method, target, ask.body and ask.body.encode(), headers)
+    body = ask.body and ask.body.encode()
+    if ask.file:
+        body = File(ask.file.removeprefix("@")).read_bytes()
+    method = ask.method or ("POST" if body else "GET")
+    connection.request(method, target, body, headers)
     answer = connection.getresponse()
     if ask.kept:
         cookies = answer.headers.get_all("Set-Cookie") or []

@@ -26,6 +26,7 @@ from carrel_client.errors import (
     NotACarrelDirectory,
     NotFound,
     PayloadTooLarge,
+    RangeNotSatisfiable,
     Refusal,
     ResponseTooLarge,
     ServerError,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from carrel_client.dry_runs import DryResponse, DryRun
     from carrel_client.event_iterators import AsyncEventStream, EventStream
     from carrel_client.event_reader import CONNECTED, Event
+    from carrel_client.file_bytes import DownloadedFile
     from carrel_client.file_changes import (
         ChangedFile,
         CommitResult,
@@ -109,6 +111,7 @@ _MODULES: Final = {
         *("ChangedFile", "CommitResult", "CopyFile", "DeleteFile", "DirectoryEntry", "FileChange"),
         *("MoveFile", "PutFile"),
     ),
+    "file_bytes": ("DownloadedFile",),
     "file_models": ("File", "FileRow"),
     "files": ("Files",),
     "history": ("Explanation", "LayerEntry", "Version", "VersionSource"),
@@ -160,6 +163,7 @@ __all__ = [
     "Difference",
     "DirectoryEntry",
     "DirectoryLocked",
+    "DownloadedFile",
     "Dream",
     "DryResponse",
     "DryRun",
@@ -201,6 +205,7 @@ __all__ = [
     "ProvenanceEntry",
     "ProvenanceFile",
     "PutFile",
+    "RangeNotSatisfiable",
     "Refusal",
     "ResponseTooLarge",
     "Run",

@@ -10,7 +10,7 @@ import asyncio
 import functools
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from dataclasses import dataclass
 from typing import (
     TYPE_CHECKING,
@@ -204,7 +204,7 @@ class AsyncDriver(ABC):
                 self.check_pause(step)
                 return await asyncio.sleep(seconds)
             case BlockingCall(call):
-                return await _in_thread(call)
+                return await run_in_thread(call)
             case OpenStream(request):
                 return await self.open_stream(request)
             case ReadChunk(stream):
@@ -213,7 +213,7 @@ class AsyncDriver(ABC):
                 return await self.close_stream(stream)
 
 
-async def _in_thread(call: Callable[[], Any]) -> Any:
+async def run_in_thread(call: Callable[[], Any]) -> Any:
     """Run a call in a thread.
 
     A cancelled caller waits for its end, since the call may hold a lock file.
@@ -229,6 +229,12 @@ async def _in_thread(call: Callable[[], Any]) -> Any:
                 continue
         future.exception()  # Retrieved, so that asyncio does not log it.
         raise
+
+
+async def read_in_thread(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield parts whose iterator blocks."""
+    while (part := await run_in_thread(lambda: next(parts, None))) is not None:
+        yield part
 
 
 Driver = TypeVar("Driver", bound=SyncDriver | AsyncDriver)

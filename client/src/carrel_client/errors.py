@@ -98,6 +98,10 @@ class PayloadTooLarge(Refusal):
     """The request exceeds the server's limit."""
 
 
+class RangeNotSatisfiable(Refusal):
+    """The requested part of the content does not exist."""
+
+
 class Conflict(Refusal):
     """The name is in use, or the resource's state does not permit this."""
 
@@ -165,6 +169,7 @@ ERRORS_BY_CODE: Final[Mapping[str, type[Refusal]]] = {
     "unsupported_stream_mode": UnsupportedStreamMode,
     "workspace_too_large": WorkspaceTooLarge,
     "payload_too_large": PayloadTooLarge,
+    "range_not_satisfiable": RangeNotSatisfiable,
     "conflict": Conflict,
     "expired": Expired,
     "busy": Busy,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -42,6 +44,14 @@ class File(FileRow):
     """A file with its content."""
 
     content: str
+    """Text, or base64 if ``encoding`` says so."""
+    encoding: str | None = None
+    """``base64`` if the content is not UTF-8 text."""
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the content."""
+        return self.content.encode() if self.encoding is None else b64decode(self.content)
 
 
 def row_from_json(row: Any) -> FileRow:
@@ -83,8 +93,24 @@ def _file(row: Any) -> File:
         file_id=row.get("fileId"),
         update_available=row["updateAvailable"],
         error=row.get("error"),
-        content=row["content"],
+        content=_checked_content(row),
+        encoding=row.get("encoding"),
     )
+
+
+def content_of(row: Mapping[str, Any]) -> bytes:
+    """Bytes of a row with content. Raises ValueError, TypeError or KeyError."""
+    if row.get("encoding") == "base64":
+        return b64decode(row["content"], validate=True)
+    content: bytes = row["content"].encode()
+    return content
+
+
+def _checked_content(row: Mapping[str, Any]) -> str:
+    if row.get("encoding") is not None:
+        content_of(row)
+    content: str = row["content"]
+    return content
 
 
 def file_from_json(row: Any) -> File:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import Any, Final
 
+from carrel_client.byte_sources import Source
+from carrel_client.byte_targets import Target
 from carrel_client.drivers import Driver, Steps, operation
 from carrel_client.errors import CarrelError, IncompleteWorkspace, ValidationError
 from carrel_client.event_iterators import event_stream
 from carrel_client.event_reader import UPDATED, EventReader, EventSource
+from carrel_client.file_bytes import DownloadedFile, download, read_bytes, upload
 from carrel_client.file_commits import FileCommits
 from carrel_client.file_models import File, FileRow, file_from_json, rows_from_json
 from carrel_client.history import Explanation, Version, explanation_from_json, versions_from_json
@@ -45,11 +49,7 @@ class Files(FileCommits[Driver]):
 
         ``raw`` keeps placeholders, which is what an editor edits. Raises NotFound.
         """
-        query: dict[str, str] = {}
-        if raw:
-            query["raw"] = "true"
-        if version is not None:
-            query["version"] = str(version)
+        query = _read_query(raw=raw, version=version)
         return file_from_json((yield from get_json(self._path(path), query)))
 
     @operation
@@ -77,7 +77,38 @@ class Files(FileCommits[Driver]):
             contents = {row["path"]: row["content"] for row in listing["files"]}
         except (KeyError, TypeError):
             raise _incomplete(listing) from None
+        if any("encoding" in row for row in listing["files"]):
+            raise _incomplete(listing)
         return contents
+
+    @operation
+    def read_bytes(
+        self,
+        path: str,
+        *,
+        start: int | None = None,
+        end: int | None = None,
+        raw: bool = False,
+        version: int | None = None,
+    ) -> Steps[bytes]:
+        """The bytes of a file, or those from ``start`` up to ``end``, in memory.
+
+        Raises NotFound, and RangeNotSatisfiable if it has no byte at ``start``.
+        """
+        query = _read_query(raw=raw, version=version)
+        return (yield from read_bytes(self._path(path), query, start, end))
+
+    @operation
+    def download(
+        self, path: str, target: Target, *, raw: bool = False, version: int | None = None
+    ) -> Steps[DownloadedFile]:
+        """Write the bytes of a file to a path or a binary file, without holding them.
+
+        An existing file is replaced at once, when all bytes have arrived and match their digest.
+        After a broken connection only the rest is requested. Raises NotFound.
+        """
+        query = _read_query(raw=raw, version=version)
+        return (yield from download(self._path(path), query, target))
 
     @operation
     def put(  # noqa: PLR0913 - conditions and provenance, by name
@@ -99,7 +130,7 @@ class Files(FileCommits[Driver]):
         it must not exist. Raises WorkspaceConflict otherwise. A pinned file is overridden only
         with ``accept_template_update``.
         """
-        body: dict[str, Any] = {"content": text_of(content)}
+        body = json_content(content)
         if accept_template_update:
             body["acceptTemplateUpdate"] = True
         if content_type is not None:
@@ -116,6 +147,40 @@ class Files(FileCommits[Driver]):
                     headers=headers,
                     idempotency_key=idempotency_key,
                 )
+            )
+        )
+
+    @operation
+    def upload(  # noqa: PLR0913 - conditions and provenance, by name
+        self,
+        path: str,
+        source: Source,
+        *,
+        content_type: str | None = None,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+        accept_template_update: bool = False,
+        reason: str | None = None,
+        run_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Steps[FileRow]:
+        """Write bytes, a file of the disk or a binary stream, without holding them.
+
+        The digest is sent with them and checked by the server. The media type is guessed from the
+        path. ``sha256`` of the result differs if secrets were redacted. Otherwise like ``put``.
+        """
+        headers = write_headers(
+            if_match=if_match, if_none_match=if_none_match, reason=reason, run_id=run_id
+        )
+        return (
+            yield from upload(
+                self._path(path),
+                path,
+                source,
+                headers,
+                content_type,
+                accept_template_update=accept_template_update,
+                idempotency_key=idempotency_key,
             )
         )
 
@@ -223,8 +288,24 @@ class Files(FileCommits[Driver]):
 
 
 def _incomplete(listing: Any) -> CarrelError:
-    missing = [row for row in rows_from_json(listing) if not isinstance(row, File)]
+    rows = rows_from_json(listing)
+    missing = [row for row in rows if not isinstance(row, File) or row.encoding is not None]
     return IncompleteWorkspace({row.path: row.error or "it is not text" for row in missing})
+
+
+def _read_query(*, raw: bool, version: int | None) -> dict[str, str]:
+    query = {"raw": "true"} if raw else {}
+    return query if version is None else {**query, "version": str(version)}
+
+
+def json_content(content: str | bytes) -> dict[str, Any]:
+    """Fields of a JSON body; bytes that are not UTF-8 are encoded as base64."""
+    if isinstance(content, bytes):
+        try:
+            content.decode()
+        except UnicodeDecodeError:
+            return {"content": b64encode(content).decode("ascii"), "encoding": "base64"}
+    return {"content": text_of(content)}
 
 
 def text_of(content: str | bytes) -> str:

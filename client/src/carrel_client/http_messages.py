@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Protocol
 
 from carrel_client.errors import CarrelError, InvalidResponse, error_class
 
@@ -12,10 +12,37 @@ IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 _EMPTY: Final[Mapping[str, str]] = {}
 
 
-class HttpRequest:
-    """API request; ``body`` is encoded as JSON."""
+class BodySource(Protocol):
+    """Bytes that a request sends, read again for every attempt."""
 
-    __slots__ = ("body", "headers", "key_is_generated", "method", "path", "query", "started_at")
+    def parts(self) -> Iterator[bytes]:
+        """Read the bytes from the start. Blocks."""
+
+
+class BodySink(Protocol):
+    """Receives the body of a successful response in parts. Blocks."""
+
+    def begin(self, response: HttpResponse) -> None:
+        """Called with the response before its body."""
+
+    def write(self, part: bytes) -> None: ...
+
+
+class HttpRequest:
+    """API request; ``body`` is encoded as JSON, or else ``source`` is sent."""
+
+    __slots__ = (
+        "body",
+        "extra_seconds",
+        "headers",
+        "key_is_generated",
+        "method",
+        "path",
+        "query",
+        "sink",
+        "source",
+        "started_at",
+    )
 
     def __init__(
         self,
@@ -24,14 +51,19 @@ class HttpRequest:
         query: Mapping[str, str] = _EMPTY,
         headers: Mapping[str, str] = _EMPTY,
         body: Any = None,
+        source: BodySource | None = None,
     ) -> None:
         self.method = method
         self.path = path
         self.query = query
         self.headers = headers
         self.body = body
+        self.source = source
+        self.sink: BodySink | None = None
         self.started_at: float | None = None
-        """When its first attempt began, by ``time.monotonic``."""
+        """When its first attempt began, by ``time.monotonic``; later, to extend its deadline."""
+        self.extra_seconds = 0.0
+        """Seconds that its body may take beyond the deadline."""
         self.key_is_generated = False
         """Whether the client generated the key; a driver without retries drops it."""
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from carrel_client.byte_sources import PART_BYTES
 from carrel_client.drivers import (
     AsyncDriver,
     OpenedStream,
@@ -16,8 +17,10 @@ from carrel_client.drivers import (
     TransportFailure,
     UndecodableBody,
     UnsendableRequest,
+    read_in_thread,
+    run_in_thread,
 )
-from carrel_client.http_messages import HttpRequest, HttpResponse
+from carrel_client.http_messages import BodySink, HttpRequest, HttpResponse
 from carrel_client.httpx_import import httpx
 from carrel_client.limits import ClientLimits, OpenConnections, http_response
 
@@ -64,7 +67,16 @@ def _arguments(request: HttpRequest) -> dict[str, Any]:
     arguments = {"method": request.method, "url": request.path, "headers": headers}
     if request.query:
         arguments["params"] = request.query
+    if request.source is not None:
+        return arguments | {"content": request.source.parts()}
     return arguments if request.body is None else arguments | {"json": request.body}
+
+
+def _async_arguments(request: HttpRequest) -> dict[str, Any]:
+    arguments = _arguments(request)
+    if request.source is not None:
+        arguments["content"] = read_in_thread(arguments["content"])
+    return arguments
 
 
 class HttpxDriver(SyncDriver):
@@ -87,6 +99,8 @@ class HttpxDriver(SyncDriver):
                 self._connections.closed_after(remaining),
                 self._http.stream(**_arguments(request), **options) as response,
             ):
+                if request.sink is not None and response.is_success:
+                    return self._forward(response, request.sink)
                 buffer = self._limits.buffer_for(response)
                 for chunk in response.iter_bytes():
                     buffer.add(chunk)
@@ -96,6 +110,13 @@ class HttpxDriver(SyncDriver):
             # Raises DeadlineExceeded if the connection was shut down for that.
             self._limits.remaining(request.started_at)
             raise
+
+    def _forward(self, response: httpx.Response, sink: BodySink) -> HttpResponse:
+        head = http_response(response, b"")
+        sink.begin(head)
+        for chunk in response.iter_bytes(PART_BYTES):
+            sink.write(chunk)
+        return head
 
     def open_stream(self, request: HttpRequest) -> OpenedStream:
         trace = {"trace": self._connections.trace}
@@ -174,11 +195,21 @@ class AsyncHttpxDriver(AsyncDriver):
     async def _receive(self, request: HttpRequest, remaining: float) -> HttpResponse:
         timeout = self._limits.httpx_timeout(remaining)
         with _translate_errors():
-            async with self._http.stream(**_arguments(request), timeout=timeout) as response:
+            arguments = _async_arguments(request)
+            async with self._http.stream(**arguments, timeout=timeout) as response:
+                if request.sink is not None and response.is_success:
+                    return await self._forward(response, request.sink)
                 buffer = self._limits.buffer_for(response)
                 async for chunk in response.aiter_bytes():
                     buffer.add(chunk)
                 return buffer.complete()
+
+    async def _forward(self, response: httpx.Response, sink: BodySink) -> HttpResponse:
+        head = http_response(response, b"")
+        await run_in_thread(lambda: sink.begin(head))
+        async for chunk in response.aiter_bytes(PART_BYTES):
+            await run_in_thread(lambda chunk=chunk: sink.write(chunk))  # type: ignore[misc]
+        return head
 
     async def open_stream(self, request: HttpRequest) -> OpenedStream:
         with _translate_errors():

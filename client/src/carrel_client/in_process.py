@@ -6,8 +6,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from typing import Any, Final, Protocol
 from urllib.parse import quote_plus
 
-from carrel_client.drivers import AsyncDriver, OpenedStream, Sleep, UnsendableRequest
-from carrel_client.http_messages import IDEMPOTENCY_KEY, HttpRequest, HttpResponse
+from carrel_client.drivers import (
+    AsyncDriver,
+    OpenedStream,
+    Sleep,
+    UnsendableRequest,
+    read_in_thread,
+    run_in_thread,
+)
+from carrel_client.http_messages import IDEMPOTENCY_KEY, BodySink, HttpRequest, HttpResponse
 
 _NO_HEADERS: Final[Mapping[bytes, bytes]] = {}
 _JSON_TYPE: Final = (b"content-type", b"application/json")
@@ -31,7 +38,8 @@ class LocalResponse(Protocol):
 
 
 Respond = Callable[
-    [tuple[str, bytes], bytes, Mapping[bytes, bytes], bytes], Awaitable[LocalResponse]
+    [tuple[str, bytes], bytes, Mapping[bytes, bytes], bytes | AsyncIterator[bytes]],
+    Awaitable[LocalResponse],
 ]
 """Called with (method, path), query, headers by lower-case name, and body."""
 
@@ -79,13 +87,16 @@ class InProcessDriver(AsyncDriver):
         self._codec = codec
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        headers, body = _NO_HEADERS, b""
+        headers = _NO_HEADERS
+        body: bytes | AsyncIterator[bytes] = b""
         is_key_dropped = request.key_is_generated
         try:
             target = (request.method, request.path.encode("ascii"))
             query = _query_string(request.query) if request.query else b""
             if request.headers:
                 headers = _encode_headers(request.headers, drop_key=is_key_dropped)
+            if request.source is not None:
+                body = read_in_thread(request.source.parts())
             if request.body is not None:
                 headers = dict([*headers.items(), _JSON_TYPE])
                 body = self._codec.encode(request.body)
@@ -93,7 +104,9 @@ class InProcessDriver(AsyncDriver):
             raise UnsendableRequest(str(error)) from error
         local = await self._respond(target, query, headers, body)
         content = local.body
-        if local.source is not None:
+        if request.sink is not None and local.status // 100 == 2:
+            content = await _forward(local, request.sink, self._codec)
+        elif local.source is not None:
             content = b"".join([chunk async for chunk in local.source])
         response = InProcessResponse(local.status, content, local.headers, self._codec)
         response.may_retry = not is_key_dropped
@@ -124,6 +137,18 @@ class InProcessDriver(AsyncDriver):
 
     async def aclose(self) -> None:
         """The store is closed by the program that opened it."""
+
+
+async def _forward(local: LocalResponse, sink: BodySink, codec: JsonCodec) -> bytes:
+    """Write the body to a sink; what remains is empty."""
+    head = InProcessResponse(local.status, b"", local.headers, codec)
+    await run_in_thread(lambda: sink.begin(head))
+    if local.source is None:
+        await run_in_thread(lambda: sink.write(local.body))
+    else:
+        async for part in local.source:
+            await run_in_thread(lambda part=part: sink.write(part))  # type: ignore[misc]
+    return b""
 
 
 def _query_string(query: Mapping[str, str]) -> bytes:

@@ -20,6 +20,7 @@ from carrel_client.errors import (
     InvalidResponse,
     NotACarrelDirectory,
 )
+from carrel_client.file_models import content_of
 from carrel_client.http_messages import HttpRequest, HttpResponse
 from carrel_client.local_files import digest, is_intact
 from carrel_client.path_safety import STATE_FILE, FindClash, refuse_unsafe
@@ -288,9 +289,11 @@ def _rows(listing: Any) -> list[dict[str, Any]]:
 def _content(row: Mapping[str, Any]) -> bytes:
     """The bytes as served. Raises InvalidResponse if they do not match their digest."""
     try:
-        content: bytes = row["content"].encode()
+        content = content_of(row)
     except UnicodeEncodeError:
         raise InvalidResponse(f"{row['path']!a}: its content is not valid Unicode") from None
+    except ValueError:
+        raise InvalidResponse(f"{row['path']!a}: its content is not base64") from None
     expected = row.get("renderedSha256")
     if expected is not None and expected != digest(content):
         raise InvalidResponse(f"{row['path']!a}: its content does not match its digest")

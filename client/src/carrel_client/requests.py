@@ -128,18 +128,18 @@ def send_with_retry(request: HttpRequest) -> Steps[HttpResponse]:
 
     A GET, and a write with an idempotency key, is retried after transient failures.
     """
-    request.started_at = time.monotonic()
+    request.started_at = time.monotonic() + request.extra_seconds
     attempt = 1
     while True:
         try:
             response: HttpResponse = yield request
         except TransportFailure as failure:
-            error, requested_pause = _transport_error(failure)
+            error, requested_pause = transport_error(failure)
         else:
             if response.is_success or response.status == 304:
                 return response
-            error, requested_pause = _response_error(response)
-        pause = _pause(attempt, requested_pause)
+            error, requested_pause = response_error(response)
+        pause = pause_before_retry(attempt, requested_pause)
         is_safe = request.method == "GET" or IDEMPOTENCY_KEY in request.headers
         if not is_safe or requested_pause is None:
             raise error
@@ -152,7 +152,7 @@ def send_with_retry(request: HttpRequest) -> Steps[HttpResponse]:
         attempt += 1
 
 
-def _transport_error(failure: TransportFailure) -> tuple[CarrelError, str | None]:
+def transport_error(failure: TransportFailure) -> tuple[CarrelError, str | None]:
     """Return the error, and an empty pause if the request may be retried."""
     if isinstance(failure, UndecodableBody):
         return InvalidResponse(f"the response cannot be decoded: {failure}"), None
@@ -162,7 +162,7 @@ def _transport_error(failure: TransportFailure) -> tuple[CarrelError, str | None
     return ServerUnreachable(f"cannot reach {server}: {failure}"), ""
 
 
-def _response_error(response: HttpResponse) -> tuple[CarrelError, str | None]:
+def response_error(response: HttpResponse) -> tuple[CarrelError, str | None]:
     """Return the error and, if the request may be retried, its ``Retry-After``."""
     error = error_from_response(response)
     if not response.may_retry or not is_transient(error):
@@ -170,7 +170,7 @@ def _response_error(response: HttpResponse) -> tuple[CarrelError, str | None]:
     return error, response.headers.get("retry-after", "")
 
 
-def _pause(attempt: int, requested: str | None) -> float:
+def pause_before_retry(attempt: int, requested: str | None) -> float:
     """Return an exponential, randomized pause, at least ``Retry-After``, in seconds."""
     spread = FIRST_PAUSE_SECONDS * float(2 ** (attempt - 1)) * (0.5 + random.random())
     is_number = requested and requested.isascii() and requested.isdigit()

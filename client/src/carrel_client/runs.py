@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from carrel_client.byte_targets import Target
 from carrel_client.drivers import Driver, Resource, Steps, operation
 from carrel_client.errors import InvalidResponse
 from carrel_client.event_iterators import event_stream
 from carrel_client.event_reader import EventReader, EventSource
+from carrel_client.file_bytes import DownloadedFile, download, read_bytes
 from carrel_client.file_models import (
     File,
     FileRow,
@@ -36,6 +38,21 @@ class RunWorkspace(Resource[Driver]):
     def get(self, path: str) -> Steps[File]:
         """Raises NotFound, also if the run's snapshot was released."""
         return file_from_json((yield from get_json(api_path("runs", self._run_id, "files", path))))
+
+    @operation
+    def read_bytes(
+        self, path: str, *, start: int | None = None, end: int | None = None
+    ) -> Steps[bytes]:
+        """The bytes of a file, or those from ``start`` up to ``end``, in memory."""
+        return (yield from read_bytes(self._url(path), {}, start, end))
+
+    @operation
+    def download(self, path: str, target: Target) -> Steps[DownloadedFile]:
+        """Write the bytes of a file to a path or a binary file, without holding them."""
+        return (yield from download(self._url(path), {}, target))
+
+    def _url(self, path: str) -> str:
+        return api_path("runs", self._run_id, "files", path)
 
     @operation
     def list(self) -> Steps[tuple[FileRow, ...]]:

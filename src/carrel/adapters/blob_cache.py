@@ -5,12 +5,13 @@ Blobs never change, so entries are never stale. Agents of one template share its
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
 
 from carrel.core.identifiers import Digest
 from carrel.core.lru_cache import LruCache
 from carrel.core.store.blob import Blob
 from carrel.ports import Blobs
+from carrel.ports.blobs import PartWriter
 
 
 class CachedBlobs:
@@ -29,11 +30,17 @@ class CachedBlobs:
     async def put(self, contents: Sequence[bytes]) -> tuple[Blob, ...]:
         return await self._blobs.put(contents)
 
+    def open_writer(self) -> PartWriter:
+        return self._blobs.open_writer()
+
     async def put_parts(self, parts: Iterator[bytes]) -> Blob:
         return await self._blobs.put_parts(parts)
 
     def read_parts(self, blob: Blob) -> AsyncIterator[bytes]:
         return self._blobs.read_parts(blob)
+
+    def read_range(self, blob: Blob, start: int, end: int) -> AsyncGenerator[bytes, None]:
+        return self._blobs.read_range(blob, start, end)
 
     async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
         contents: dict[Digest, bytes] = {}

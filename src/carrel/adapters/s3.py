@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import IO, TYPE_CHECKING, Final
@@ -18,10 +19,11 @@ from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Digest, TimestampMs
 from carrel.core.identifiers import digest as digest_of
 from carrel.core.outages import Unreachable
-from carrel.ports.blobs import PART_BYTES, spool_parts
+from carrel.ports.blobs import PART_BYTES, PartWriter
+from carrel.ports.part_writers import TEMPORARY_FILES, FilePartWriter, close_temporary
 
 if TYPE_CHECKING:
-    from obstore import ObjectMeta
+    from obstore import GetOptions, ObjectMeta
     from obstore.store import ClientConfig, RetryConfig, S3Config
 
 _DIGEST_PATTERN: Final = re.compile(r"[0-9a-f]{64}")
@@ -110,11 +112,18 @@ class S3BlobStore:
             except AlreadyExistsError:
                 await obstore.put_async(self._store, key, content, use_multipart=False)
 
-    async def put_parts(self, parts: Iterator[bytes]) -> tuple[Digest, int]:
-        """Store a content, first in a temporary file, since its digest names the object."""
-        async with spool_parts(parts) as (file, digest, size):
-            await self._put_file(self._key(digest), file, size)
-        return digest, size
+    def open_writer(self) -> PartWriter:
+        """Collect the content in a temporary file first, since its digest names the object."""
+        return FilePartWriter(
+            TEMPORARY_FILES, tempfile.TemporaryFile, self._upload, close_temporary
+        )
+
+    async def _upload(self, file: IO[bytes], digest: Digest) -> None:
+        """Send a file in parts, of which nothing is visible before the last one."""
+        size = file.tell()
+        file.seek(0)
+        await self._put_file(self._key(digest), file, size)
+        await asyncio.to_thread(close_temporary, file)
 
     async def _put_file(self, key: str, file: IO[bytes], size: int) -> None:
         async with _answer_in(_ANSWER_SECONDS + size / _MIN_BYTES_PER_SECOND):
@@ -127,6 +136,22 @@ class S3BlobStore:
                     yield part
                 return
         raise FileNotFoundError(digest)
+
+    async def read_range(self, digest: Digest, start: int, end: int) -> AsyncIterator[bytes]:
+        for key in (self._key(digest), self._trash_key(digest), self._key(digest)):
+            with suppress(NotFoundError, FileNotFoundError):
+                async for part in _read_parts(self._store, key, (start, end)):
+                    yield part
+                return
+        raise FileNotFoundError(digest)
+
+    async def identity(self, digest: Digest) -> str | None:
+        for key in (self._key(digest), self._trash_key(digest), self._key(digest)):
+            with suppress(NotFoundError, FileNotFoundError):
+                async with _answer_in(_ANSWER_SECONDS):
+                    meta = await obstore.head_async(self._store, key)
+                return f"{meta['e_tag']} {meta['size']} {meta['last_modified'].isoformat()}"
+        return None
 
     async def get(self, digest: Digest) -> bytes | None:
         """Return the content or None.
@@ -313,10 +338,13 @@ async def _read_object(store: S3Store, key: str) -> bytes | None:
         return None
 
 
-async def _read_parts(store: S3Store, key: str) -> AsyncIterator[bytes]:
+async def _read_parts(
+    store: S3Store, key: str, byte_range: tuple[int, int] | None = None
+) -> AsyncIterator[bytes]:
     """Yield an object's content in parts. Raises NotFoundError or FileNotFoundError."""
+    options: GetOptions = {} if byte_range is None else {"range": byte_range}
     async with _answer_in(_ANSWER_SECONDS):
-        response = await obstore.get_async(store, key)
+        response = await obstore.get_async(store, key, options=options)
     parts = aiter(response.stream(min_chunk_size=PART_BYTES))
     while True:
         async with _answer_in(_ANSWER_SECONDS):

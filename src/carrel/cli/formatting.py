@@ -150,6 +150,7 @@ def file_to_json(row: FileRow) -> dict[str, Any]:
     optional_facts = {
         "renderedSha256": row.rendered_sha256,
         "content": getattr(row, "content", None),
+        "encoding": getattr(row, "encoding", None),
         "error": row.error,
     }
     return facts | {name: fact for name, fact in optional_facts.items() if fact is not None}

@@ -71,6 +71,12 @@ class PayloadTooLarge(Refusal):
     code = "payload_too_large"
 
 
+class RangeNotSatisfiable(Refusal):
+    """The requested part of the content does not exist."""
+
+    code = "range_not_satisfiable"
+
+
 class Conflict(Refusal):
     """The name is in use, or the resource's state does not allow this."""
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import tempfile
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import IO, Final, Protocol
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
+from typing import Final, Protocol
 
 from carrel.core.identifiers import Digest, TimestampMs, digest
+from carrel.core.lru_cache import LruCache
 from carrel.core.outages import CorruptContent
 from carrel.core.store.blob import Blob
 
@@ -17,6 +16,9 @@ PART_BYTES: Final = 2**20
 """Size in which large contents are read and written."""
 THREAD_THRESHOLD_BYTES: Final = 2**18
 """Larger contents are hashed, read and written in a thread."""
+
+_MAX_VERIFIED: Final = 4096
+"""Contents whose verification is remembered."""
 
 
 class BlobReader(Protocol):
@@ -32,6 +34,32 @@ class BlobReader(Protocol):
         """
 
 
+class Hasher(Protocol):
+    """SHA-256 of bytes so far."""
+
+    def update(self, data: bytes, /) -> None: ...
+
+    def digest(self) -> bytes: ...
+
+    def hexdigest(self) -> str: ...
+
+
+class PartWriter(Protocol):
+    """A large content that is being stored; nothing remains unless it is finished."""
+
+    def write(self, part: bytes) -> None:
+        """Add a part. Blocks, so call it in a thread."""
+
+    def copy_hash(self) -> Hasher:
+        """Return the hash of what was written so far."""
+
+    async def finish(self) -> Blob:
+        """Store the content durably."""
+
+    async def discard(self) -> None:
+        """Remove what was written; changes nothing after `finish`."""
+
+
 class Blobs(BlobReader, Protocol):
     """Content by digest. Content never changes, so storing it twice is harmless."""
 
@@ -45,8 +73,18 @@ class Blobs(BlobReader, Protocol):
         Durable at the latest with a commit that refers to them.
         """
 
+    def open_writer(self) -> PartWriter:
+        """Begin to store a large content whose parts arrive one after the other."""
+
     async def put_parts(self, parts: Iterator[bytes]) -> Blob:
         """Store a large content without holding it whole; its parts are read in a thread."""
+
+    def read_range(self, blob: Blob, start: int, end: int) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes from `start` up to `end` in parts of about PART_BYTES.
+
+        The whole content is verified before its first part, unless this process has verified the
+        same stored bytes before. Raises CorruptContent.
+        """
 
 
 class LargeBlobStore(Protocol):
@@ -69,14 +107,26 @@ class LargeBlobStore(Protocol):
         Content in the trash is stored again.
         """
 
-    async def put_parts(self, parts: Iterator[bytes]) -> tuple[Digest, int]:
-        """Store a content whose parts are read in a thread; return its digest and size."""
+    def open_writer(self) -> PartWriter:
+        """Begin to store a content whose digest is known at its end."""
 
     async def get(self, digest: Digest) -> bytes | None:
         """Return the content, also from the trash, without verification; None if absent."""
 
     def read_parts(self, digest: Digest) -> AsyncIterator[bytes]:
         """Yield the content in parts, as `get` finds it. Raises FileNotFoundError."""
+
+    def read_range(self, digest: Digest, start: int, end: int) -> AsyncIterator[bytes]:
+        """Yield the bytes from `start` up to `end`, at least one, in parts.
+
+        Raises FileNotFoundError.
+        """
+
+    async def identity(self, digest: Digest) -> str | None:
+        """Return what changes whenever the stored bytes could; None if absent.
+
+        Empty if they were written so recently that a change might not show.
+        """
 
     async def discard(self, digests: Collection[Digest]) -> None:
         """Move contents to the trash; absent ones are ignored."""
@@ -101,6 +151,21 @@ async def hash_content(content: bytes) -> Digest:
     return await asyncio.to_thread(digest, content)
 
 
+async def write_parts(writer: PartWriter, parts: Iterator[bytes]) -> Blob:
+    """Store a content whose parts are read in a thread."""
+
+    def write() -> None:
+        for part in parts:
+            writer.write(part)
+
+    try:
+        await asyncio.to_thread(write)
+        return await writer.finish()
+    except BaseException:
+        await writer.discard()
+        raise
+
+
 async def verify_parts(parts: AsyncIterator[bytes], expected: Digest) -> AsyncIterator[bytes]:
     """Yield the parts of a content. Raises CorruptContent if the digest does not match."""
     hasher = hashlib.sha256()
@@ -114,23 +179,32 @@ async def verify_parts(parts: AsyncIterator[bytes], expected: Digest) -> AsyncIt
         raise CorruptContent(f"content {expected} does not match its digest")
 
 
-@asynccontextmanager
-async def spool_parts(parts: Iterator[bytes]) -> AsyncIterator[tuple[IO[bytes], Digest, int]]:
-    """Write parts to a temporary file, read from its start; yield it with digest and size."""
-    file = await asyncio.to_thread(tempfile.TemporaryFile)
-    try:
-        content_digest, size = await asyncio.to_thread(_write_hashed, file, parts)
-        yield file, content_digest, size
-    finally:
-        await asyncio.to_thread(file.close)  # deletes it, which takes longer for a larger one
+class VerifiedContents:
+    """Reads ranges of large contents, each content verified before its first range.
 
+    What was verified is remembered by the identity of its stored bytes.
+    """
 
-def _write_hashed(file: IO[bytes], parts: Iterator[bytes]) -> tuple[Digest, int]:
-    """Write the parts and go back to the start; return their digest and size."""
-    hasher = hashlib.sha256()
-    for part in parts:
-        hasher.update(part)
-        file.write(part)
-    size = file.tell()
-    file.seek(0)
-    return Digest(f"sha256:{hasher.hexdigest()}"), size
+    def __init__(self, objects: LargeBlobStore) -> None:
+        self._objects = objects
+        self._identities: LruCache[Digest, str] = LruCache(_MAX_VERIFIED)
+
+    async def read_range(self, digest: Digest, start: int, end: int) -> AsyncGenerator[bytes, None]:
+        """Raises CorruptContent before the first part."""
+        await self._verify(digest)
+        if start >= end:
+            return
+        try:
+            async for part in self._objects.read_range(digest, start, end):
+                yield part
+        except FileNotFoundError:
+            raise CorruptContent(f"content {digest} is missing") from None
+
+    async def _verify(self, digest: Digest) -> None:
+        identity = await self._objects.identity(digest)
+        if identity and self._identities.get(digest) == identity:
+            return
+        async for _ in verify_parts(self._objects.read_parts(digest), digest):
+            pass
+        if identity:
+            self._identities.put(digest, identity)

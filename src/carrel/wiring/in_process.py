@@ -63,7 +63,10 @@ class InProcessClient(AsyncClient):
     @classmethod
     def of_actor(cls, ports: Ports, app: LocalApp, actor: Actor, server: str) -> InProcessClient:
         def respond(
-            target: tuple[str, bytes], query: bytes, headers: Mapping[bytes, bytes], body: bytes
+            target: tuple[str, bytes],
+            query: bytes,
+            headers: Mapping[bytes, bytes],
+            body: bytes | AsyncIterator[bytes],
         ) -> Awaitable[Response]:
             caller = PLATFORM if target == _CREATE_TENANT else actor
             return app.respond(caller, target, query, headers, body)

@@ -19,7 +19,7 @@ from carrel.core.store.blob import Blob
 from carrel.core.store.commit import Write
 from carrel.core.store.entry import Entry
 from carrel.ports import CorruptContent
-from carrel.ports.blobs import PART_BYTES
+from carrel.ports.blobs import PART_BYTES, write_parts
 
 pytestmark = pytest.mark.anyio
 
@@ -180,5 +180,5 @@ async def test_rows_stay_readable_and_are_collected_once_a_bucket_is_configured(
 async def test_an_empty_content_can_be_stored_in_parts(store: PostgresStore) -> None:
     objects = store.objects
     assert isinstance(objects, PostgresBlobStore)
-    assert await objects.put_parts(iter(())) == (digest(b""), 0)
+    assert await write_parts(objects.open_writer(), iter(())) == Blob(digest(b""), 0)
     assert await objects.get(digest(b"")) == b""

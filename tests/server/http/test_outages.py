@@ -13,46 +13,11 @@ import httpx
 import msgspec
 import pytest
 from tests.support.full_app import FILES, open_configured_app, settings_in
+from tests.support.services.relay import Relay
 
 from carrel.adapters.postgres.database import translate_driver_errors
 from carrel.core.outages import StorageFull, Unreachable
 from carrel.server.http.error_responses import failure_response
-
-
-class Relay:
-    """Passes connections on to a server until it is cut."""
-
-    def __init__(self, host: str, port: int) -> None:
-        self._target = (host, port)
-        self._writers: list[asyncio.StreamWriter] = []
-        self._server: asyncio.Server | None = None
-
-    async def start(self) -> int:
-        self._server = await asyncio.start_server(self._connect, "127.0.0.1", 0)
-        return int(self._server.sockets[0].getsockname()[1])
-
-    async def cut(self) -> None:
-        """Refuse connections and end those that exist."""
-        assert self._server
-        self._server.close()
-        for writer in self._writers:
-            writer.transport.abort()
-
-    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        to_server = await asyncio.open_connection(*self._target)
-        self._writers += [writer, to_server[1]]
-        await asyncio.gather(_copy(reader, to_server[1]), _copy(to_server[0], writer))
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while part := await reader.read(65536):
-            writer.write(part)
-            await writer.drain()
-    except ConnectionError:
-        pass
-    finally:
-        writer.close()
 
 
 def check_unavailable(answer: httpx.Response, component: str) -> None:

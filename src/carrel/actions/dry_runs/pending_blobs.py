@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
 
 from carrel.actions.dry_runs.pending_changes import PendingChanges
 from carrel.core.errors import Conflict
 from carrel.core.identifiers import Digest
 from carrel.core.store.blob import Blob
-from carrel.ports.blobs import Blobs, hash_content
+from carrel.ports.blobs import Blobs, PartWriter, hash_content, write_parts
+from carrel.ports.part_writers import MemoryPartWriter
 
 
 class PendingBlobs:
@@ -29,8 +30,14 @@ class PendingBlobs:
             Blob(digest, len(content)) for digest, content in zip(digests, contents, strict=True)
         )
 
+    def open_writer(self) -> PartWriter:
+        return MemoryPartWriter(self._put)
+
     async def put_parts(self, parts: Iterator[bytes]) -> Blob:
-        [blob] = await self.put([b"".join(parts)])
+        return await write_parts(self.open_writer(), parts)
+
+    async def _put(self, content: bytes) -> Blob:
+        [blob] = await self.put([content])
         return blob
 
     async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
@@ -46,3 +53,6 @@ class PendingBlobs:
 
     async def read_parts(self, blob: Blob) -> AsyncIterator[bytes]:
         yield (await self.get([blob]))[blob.digest]
+
+    async def read_range(self, blob: Blob, start: int, end: int) -> AsyncGenerator[bytes, None]:
+        yield (await self.get([blob]))[blob.digest][start:end]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from carrel.actions.overlay.path_clashes import draft_path_check
 from carrel.actions.overlay.stacks import load_workspace_revision
 from carrel.actions.policy.tenant_rules import TenantRules, find_cached_rules, load_rules
 from carrel.actions.retry import MAX_ATTEMPTS, retry_on_conflict
-from carrel.core.access import Actor
+from carrel.core.access import Actor, CredentialKind
 from carrel.core.agents.identity_name import IDENTITY_PATH
 from carrel.core.errors import (
     Busy,
@@ -28,6 +29,7 @@ from carrel.core.overlay.placeholders import render_bytes
 from carrel.core.overlay.planned_writes import PlannedWrite, path_occupied_error
 from carrel.core.overlay.write_condition import UNCONDITIONAL, WriteCondition
 from carrel.core.redaction.redactor import RedactionResult
+from carrel.core.store.blob import Blob
 from carrel.core.store.commit import (
     Applied,
     Commit,
@@ -37,7 +39,7 @@ from carrel.core.store.commit import (
 )
 from carrel.core.store.entry import MARKDOWN, Head
 from carrel.core.store.idempotency import IdempotencyKey
-from carrel.core.store.record import record_revision
+from carrel.core.store.record import CollectionRevision, record_revision
 from carrel.ports import Ports
 
 
@@ -47,6 +49,24 @@ class WriteResult(Struct, frozen=True, gc=False):
     file: File
     content: bytes
     redacted: RedactionResult
+
+
+class StagedContent(Struct, frozen=True, gc=False):
+    """Content of a caller, redacted and stored in parts before the commit that refers to it."""
+
+    blob: Blob
+    replaced: tuple[str, ...]
+    """Secret ids and pattern names that were replaced, sorted."""
+    warned: tuple[str, ...]
+    collection_revisions: tuple[CollectionRevision, ...]
+    """Revisions of the rules under which it was redacted."""
+
+
+class StagedWrite(Struct, frozen=True, gc=False):
+    """Written file, without its content."""
+
+    file: File
+    content: StagedContent
 
 
 class WriteOptions(Struct, frozen=True, gc=False):
@@ -61,6 +81,8 @@ class WriteOptions(Struct, frozen=True, gc=False):
     """Override the file although it is pinned."""
 
 
+StageAgain: TypeAlias = Callable[[TenantRules, StagedContent], Awaitable[StagedContent]]
+"""Redacts staged content under other rules and stores the result."""
 DEFAULT_OPTIONS: Final = WriteOptions()
 
 
@@ -77,8 +99,7 @@ class FileWriter(Struct, frozen=True, gc=False):
     options: WriteOptions
 
     async def put(self, content: bytes) -> WriteResult:
-        write_checks.check_media_type(self.options.type)
-        await write_checks.check_run(self.ports, self.actor, self.stack[0], self.options.run)
+        await self._check_options()
         tenant = self.actor.tenant
         rules = find_cached_rules(self.ports, tenant) or await load_rules(self.ports, tenant)
         try:
@@ -89,21 +110,42 @@ class FileWriter(Struct, frozen=True, gc=False):
         if redacted is None or len(redacted.content) > self.ports.blobs.inline_max_bytes:
             rules = await load_rules(self.ports, tenant)
             redacted = await self._check_and_redact(rules, content)
-        result = await self._try_put(rules, redacted, first=True)
+        result = await self._try_put_redacted(rules, redacted, first=True)
         return result or await self._put_again(content)
 
     @retry_on_conflict(MAX_ATTEMPTS - 1)
     async def _put_again(self, content: bytes) -> WriteResult:
         rules = await load_rules(self.ports, self.actor.tenant)
         redacted = await self._check_and_redact(rules, content)
-        result = await self._try_put(rules, redacted, first=False)
+        result = await self._try_put_redacted(rules, redacted, first=False)
         if result is None:
             raise Busy.with_conflicts(str(self.path))
         return result
 
+    async def check_before_upload(self) -> TenantRules:
+        """Return the current rules if the file may be written, before its content is received."""
+        await self._check_options()
+        rules = await load_rules(self.ports, self.actor.tenant)
+        self._check_writable(rules)
+        return rules
+
+    @retry_on_conflict()
+    async def put_staged(self, staged: StagedContent, stage_again: StageAgain) -> StagedWrite:
+        """Write content that was stored before; `stage_again` redacts it under newer rules."""
+        await self._check_options()
+        rules = await load_rules(self.ports, self.actor.tenant)
+        self._check_writable(rules)
+        if staged.collection_revisions != rules.collection_revisions:
+            staged = await stage_again(rules, staged)
+        rules.policy.limits_of(self.stack[0]).check_file_size(staged.blob.size)
+        file = await self._try_put(rules, staged.blob, first=False)
+        if file is None:
+            raise Busy.with_conflicts(str(self.path))
+        return StagedWrite(file, staged)
+
     @retry_on_conflict()
     async def delete(self) -> Head:
-        await write_checks.check_run(self.ports, self.actor, self.stack[0], self.options.run)
+        await self._check_options()
         rules = await load_rules(self.ports, self.actor.tenant)
         write_checks.require_writable(self.actor, self.stack[0], self.path, rules)
         condition = self.options.condition
@@ -114,23 +156,29 @@ class FileWriter(Struct, frozen=True, gc=False):
         else:
             resolver, layers = agent_layers.resolver, await self._read_layers(agent_layers.stack)
             planned = agent_writes.plan_agent_delete(layers, self.path, resolver, condition)
-            layers_after = (replace(layers[0], heads={}), *layers[1:])
-            await self._check_name_unchanged(resolver, layers, layers_after)
+            if self._is_own_identity:
+                layers_after = (replace(layers[0], heads={}), *layers[1:])
+                await self._check_name_unchanged(resolver, layers, layers_after)
         head = await self._commit(rules, planned, f"delete {self.path.text}", agent_layers)
         if head is None:
             raise Busy.with_conflicts(str(self.path))
         return head
 
-    async def _try_put(
+    async def _try_put_redacted(
         self, rules: TenantRules, redacted: RedactionResult, *, first: bool
     ) -> WriteResult | None:
         """Return the result, or None if it must be planned again."""
+        [blob] = await self.ports.blobs.put((redacted.content,))
+        file = await self._try_put(rules, blob, first=first)
+        return None if file is None else WriteResult(file, redacted.content, redacted)
+
+    async def _try_put(self, rules: TenantRules, blob: Blob, *, first: bool) -> File | None:
+        """Return the written file, or None if it must be planned again."""
         stack, path, condition = self.stack, self.path, self.options.condition
         type, kind = self.options.type or MARKDOWN, stack[0].kind
-        [blob] = await self.ports.blobs.put((redacted.content,))
         if agent_layers := await self._load_agent_layers(rules):
             new_content = NewContent(blob, type, self.options.accept_template_update)
-            return await self._try_put_override(rules, redacted, new_content, agent_layers)
+            return await self._try_put_override(rules, new_content, agent_layers)
         check = await draft_path_check(self.ports, stack, path, rules.policy.classes)
         planned = None
         if first and len(stack) == 1:
@@ -147,25 +195,21 @@ class FileWriter(Struct, frozen=True, gc=False):
         if head is None:
             return None
         file = file_from_version(stack, None, head, stack[0])
-        if is_shared:
-            file = replace(file, file_class=rules.policy.classes.class_of(path))
-        return WriteResult(file, redacted.content, redacted)
+        return replace(file, file_class=rules.policy.classes.class_of(path)) if is_shared else file
 
     async def _try_put_override(
-        self,
-        rules: TenantRules,
-        redacted: RedactionResult,
-        new_content: NewContent,
-        agent_layers: AgentLayers,
-    ) -> WriteResult | None:
+        self, rules: TenantRules, new_content: NewContent, agent_layers: AgentLayers
+    ) -> File | None:
         """Like `_try_put` for an agent's file; content equal to upstream is not stored."""
         resolver, layers = agent_layers.resolver, await self._read_layers(agent_layers.stack)
         planned = agent_writes.plan_agent_put(
             layers, self.path, new_content, resolver, self.options.condition
         )
-        await self._check_name_unchanged(
-            resolver, layers, render_bytes(redacted.content, resolver.variables)
-        )
+        if self._is_own_identity:
+            blob = new_content.blob
+            after = (await self.ports.blobs.get([blob]))[blob.digest]
+            rendered = render_bytes(after, resolver.variables)
+            await self._check_name_unchanged(resolver, layers, rendered)
         if planned is not None:
             if planned.path_checks:
                 check = await draft_path_check(
@@ -179,14 +223,18 @@ class FileWriter(Struct, frozen=True, gc=False):
             layers = (replace(layers[0], heads={self.path: head}), *layers[1:])
         file = resolver.resolve(self.path, layers)
         assert file is not None
-        return WriteResult(file, redacted.content, redacted)
+        return file
+
+    @property
+    def _is_own_identity(self) -> bool:
+        """Whether an agent writes the file that has its name."""
+        return self.actor.kind is CredentialKind.AGENT and self.path == IDENTITY_PATH
 
     async def _check_name_unchanged(
         self, resolver: AgentFileResolver, before: Layers, after: Layers | bytes
     ) -> None:
         """Raise Forbidden if an agent changes its own name."""
-        if self.path == IDENTITY_PATH:
-            await write_checks.check_name_unchanged(self.ports, self.actor, resolver, before, after)
+        await write_checks.check_name_unchanged(self.ports, self.actor, resolver, before, after)
 
     async def _read_layers(self, stack: Stack) -> Layers:
         return await self.ports.trees.read(stack, (self.path,))
@@ -202,16 +250,25 @@ class FileWriter(Struct, frozen=True, gc=False):
         loaded = await load_agent_layers(self.ports, scope.tenant, scope.name)
         return replace(loaded, resolver=replace(loaded.resolver, classes=rules.policy.classes))
 
+    async def _check_options(self) -> None:
+        """Raise ValidationError, NotFound or Conflict."""
+        write_checks.check_media_type(self.options.type)
+        await write_checks.check_run(self.ports, self.actor, self.stack[0], self.options.run)
+
     async def _check_and_redact(self, rules: TenantRules, content: bytes) -> RedactionResult:
         """Return the content to store.
 
         Raises Forbidden, WorkspaceTooLarge or ValidationError.
         """
+        self._check_writable(rules)
+        return await write_checks.redact_content(rules, self.stack[0], content)
+
+    def _check_writable(self, rules: TenantRules) -> None:
+        """Check path and type. Raises Forbidden or ValidationError."""
         scope = self.stack[0]
         write_checks.require_writable(self.actor, scope, self.path, rules)
         write_checks.check_path(scope, self.path, rules)
         write_checks.check_type_secret(self.options.type, rules)
-        return await write_checks.redact_content(rules, scope, content)
 
     async def _commit(
         self,

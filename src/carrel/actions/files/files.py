@@ -139,18 +139,15 @@ async def find_version(
     return versioned.to_file(version)
 
 
-async def read_written(ports: Ports, stack: Stack, path: Path, number: int) -> tuple[File, bytes]:
-    """Read what a write left, given the version of the nearest layer that it wrote.
+async def find_written(ports: Ports, stack: Stack, path: Path, number: int) -> File:
+    """Find what a write left, given the version of the nearest layer that it wrote.
 
     If the write dropped an override, that is the inherited file. Raises NotFound.
     """
     [version] = await ports.trees.versions([(stack[0], path, number)])
     if version is None or version.head.entry is None:
-        file = await get_file(ports, stack, path)
-    else:
-        resolver = await load_resolver(ports, stack)
-        file = file_from_version(stack, resolver, version.head, stack[0])
-    return file, await read_content(ports, file, raw=True)
+        return await get_file(ports, stack, path)
+    return file_from_version(stack, await load_resolver(ports, stack), version.head, stack[0])
 
 
 async def load_etag(ports: Ports, stack: Stack, *extra: str, inherited_only: bool = False) -> str:

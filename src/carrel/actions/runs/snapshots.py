@@ -72,12 +72,21 @@ def can_see(run: Run, path: Path) -> bool:
 
 async def read_file(ports: Ports, run: Run, path: Path) -> tuple[File, bytes]:
     """Read a file from a run's snapshot. Raises NotFound."""
-    run_file = (await find_files(ports, run, [path])).get(path)
-    if run_file is None:
-        raise NotFound(f"run {run.id} has no file {path}")
+    run_file = await find_file(ports, run, path)
     content = await files.read_content(ports, run_file)
     await verify_snapshot_kept(ports, run)
     return run_file, content
+
+
+async def find_file(ports: Ports, run: Run, path: Path) -> File:
+    """Find a file of a run's snapshot, without its content. Raises NotFound.
+
+    Who then reads the content calls `verify_snapshot_kept` after that.
+    """
+    run_file = (await find_files(ports, run, [path])).get(path)
+    if run_file is None:
+        raise NotFound(f"run {run.id} has no file {path}")
+    return run_file
 
 
 async def read_contents(

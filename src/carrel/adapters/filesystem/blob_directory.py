@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import tempfile
 import time
 from collections.abc import AsyncIterator, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path as File
 from typing import IO, Final
 
 from carrel.core.identifiers import Digest, TimestampMs
-from carrel.core.outages import FULL_ERRNOS, StorageFull
-from carrel.ports.blobs import PART_BYTES
+from carrel.core.outages import StorageFull
+from carrel.ports.blobs import PART_BYTES, PartWriter
+from carrel.ports.part_writers import FilePartWriter, report_full_disk
 
 _BATCH: Final = 1000
 _TEMPORARY_PREFIX: Final = "unfinished-"
+_RECENT_NS: Final = 10**9
+"""Two changes within the resolution of a file system's clock have the same time."""
 _ABANDONED_AFTER_SECONDS: Final = 24 * 3600
 """Age after which a temporary file is taken for the remains of a crash."""
 
@@ -39,27 +41,30 @@ class DirectoryBlobStore:
         await asyncio.to_thread(self._check_space)
 
     async def put(self, digest: Digest, content: bytes) -> None:
-        with self._full_disk_reported():
+        with report_full_disk(self.component):
             await asyncio.to_thread(self._put, digest, content)
 
-    async def put_parts(self, parts: Iterator[bytes]) -> tuple[Digest, int]:
-        with self._full_disk_reported():
-            return await asyncio.to_thread(self._put_parts, parts)
-
-    @contextmanager
-    def _full_disk_reported(self) -> Iterator[None]:
-        """Raise StorageFull if there is no space."""
-        try:
-            yield
-        except OSError as problem:
-            if problem.errno in FULL_ERRNOS:
-                raise StorageFull(self.component) from problem
-            raise
+    def open_writer(self) -> PartWriter:
+        return FilePartWriter(
+            self.component, self._open_temporary, self._store_temporary, _remove_temporary
+        )
 
     async def read_parts(self, digest: Digest) -> AsyncIterator[bytes]:
         with await asyncio.to_thread(self._open, digest) as file:
             while part := await asyncio.to_thread(file.read, PART_BYTES):
                 yield part
+
+    async def read_range(self, digest: Digest, start: int, end: int) -> AsyncIterator[bytes]:
+        with await asyncio.to_thread(self._open, digest) as file:
+            file.seek(start)
+            while start < end and (
+                part := await asyncio.to_thread(file.read, min(PART_BYTES, end - start))
+            ):
+                start += len(part)
+                yield part
+
+    async def identity(self, digest: Digest) -> str | None:
+        return await asyncio.to_thread(self._identity, digest)
 
     async def get(self, digest: Digest) -> bytes | None:
         return await asyncio.to_thread(self._get, digest)
@@ -99,6 +104,17 @@ class DirectoryBlobStore:
         except FileNotFoundError:
             return None
 
+    def _identity(self, digest: Digest) -> str | None:
+        try:
+            with self._open(digest) as file:
+                status = os.fstat(file.fileno())
+        except FileNotFoundError:
+            return None
+        if time.time_ns() - status.st_ctime_ns < _RECENT_NS:
+            return ""
+        times = (status.st_mtime_ns, status.st_ctime_ns)
+        return f"{status.st_dev} {status.st_ino} {status.st_size} {times}"
+
     def _open(self, digest: Digest) -> IO[bytes]:
         """Open in the main directory or the trash. Raises FileNotFoundError.
 
@@ -112,28 +128,26 @@ class DirectoryBlobStore:
     def _put(self, digest: Digest, content: bytes) -> None:
         file = self._make_parent(digest)
         if not _touch(file):
-            _rename(_write_temporary(file.parent, iter((content,))), file)
+            _rename(_write_temporary(file.parent, content), file)
         self._sync_parents(file)
 
-    def _put_parts(self, parts: Iterator[bytes]) -> tuple[Digest, int]:
+    def _open_temporary(self) -> IO[bytes]:
         self._unfinished.mkdir(mode=0o700, parents=True, exist_ok=True)
-        hasher, sizes = hashlib.sha256(), [0]
+        return _create_temporary(self._unfinished)
 
-        def hashed() -> Iterator[bytes]:
-            for part in parts:
-                hasher.update(part)
-                sizes[0] += len(part)
-                yield part
+    async def _store_temporary(self, temporary: IO[bytes], digest: Digest) -> None:
+        await asyncio.to_thread(self._rename_temporary, temporary, digest)
 
-        temporary = _write_temporary(self._unfinished, hashed())
-        digest = Digest(f"sha256:{hasher.hexdigest()}")
+    def _rename_temporary(self, temporary: IO[bytes], digest: Digest) -> None:
+        temporary.flush()
+        os.fsync(temporary.fileno())
+        temporary.close()
         file = self._make_parent(digest)
         if _touch(file):
-            temporary.unlink()
+            os.unlink(temporary.name)
         else:
-            _rename(temporary, file)
+            os.replace(temporary.name, file)
         self._sync_parents(file)
-        return digest, sizes[0]
 
     @property
     def _unfinished(self) -> File:
@@ -193,17 +207,27 @@ def _touch(file: File) -> bool:
     return True
 
 
-def _write_temporary(directory: File, parts: Iterator[bytes]) -> File:
+def _create_temporary(directory: File) -> IO[bytes]:
+    """Create a file that stays when it is closed."""
+    return tempfile.NamedTemporaryFile(prefix=_TEMPORARY_PREFIX, dir=directory, delete=False)
+
+
+def _remove_temporary(temporary: IO[bytes]) -> None:
+    with suppress(OSError):  # what was not written yet may not fit on the disk
+        temporary.close()
+    File(temporary.name).unlink(missing_ok=True)
+
+
+def _write_temporary(directory: File, content: bytes) -> File:
     """Write a temporary file; nothing remains if this fails."""
-    descriptor, temporary = tempfile.mkstemp(prefix=_TEMPORARY_PREFIX, dir=directory)
+    temporary = _create_temporary(directory)
     try:
-        with os.fdopen(descriptor, "wb") as stream:
-            for part in parts:
-                stream.write(part)
+        with temporary:
+            temporary.write(content)
     except BaseException:
-        File(temporary).unlink(missing_ok=True)
+        _remove_temporary(temporary)
         raise
-    return File(temporary)
+    return File(temporary.name)
 
 
 def _rename(temporary: File, file: File) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from carrel.adapters.postgres.database import Database
@@ -10,7 +10,14 @@ from carrel.adapters.postgres.read_batching import RequestBatcher
 from carrel.core.identifiers import Digest
 from carrel.core.store.blob import Blob
 from carrel.ports import CorruptContent, LargeBlobStore
-from carrel.ports.blobs import PART_BYTES, hash_content, verify_parts
+from carrel.ports.blobs import (
+    PART_BYTES,
+    PartWriter,
+    VerifiedContents,
+    hash_content,
+    verify_parts,
+    write_parts,
+)
 
 _MAX_BATCH_IDS: Final = 64
 
@@ -25,6 +32,7 @@ class PostgresBlobs:
 
     def __init__(self, database: Database, objects: LargeBlobStore, inline: int) -> None:
         self._database, self._objects, self._inline = database, objects, inline
+        self._verified = VerifiedContents(objects)
         self._batcher = RequestBatcher(
             self._read_bodies, lambda ids: max(len(ids), 1) / _MAX_BATCH_IDS
         )
@@ -46,24 +54,42 @@ class PostgresBlobs:
         await self._objects.put(content_digest, content)
         return Blob(content_digest, len(content))
 
+    def open_writer(self) -> PartWriter:
+        return self._objects.open_writer()
+
     async def put_parts(self, parts: Iterator[bytes]) -> Blob:
-        return Blob(*await self._objects.put_parts(parts))
+        return await write_parts(self.open_writer(), parts)
+
+    async def read_range(self, blob: Blob, start: int, end: int) -> AsyncGenerator[bytes, None]:
+        if await self._is_external(blob):
+            parts = self._verified.read_range(blob.digest, start, end)
+        elif isinstance(blob.storage_ref, int) and blob.size > PART_BYTES:
+            stored_parts = self._read_row_parts(blob.storage_ref, 0, blob.size)
+            async for _ in verify_parts(stored_parts, blob.digest):
+                pass
+            parts = self._read_row_parts(blob.storage_ref, start, end)
+        else:
+            yield (await self.get([blob]))[blob.digest][start:end]
+            return
+        async for part in parts:
+            yield part
 
     async def read_parts(self, blob: Blob) -> AsyncIterator[bytes]:
         if await self._is_external(blob):
             parts = self._objects.read_parts(blob.digest)
         elif isinstance(blob.storage_ref, int) and blob.size > PART_BYTES:
-            parts = self._read_row_parts(blob.storage_ref, blob.size)
+            parts = self._read_row_parts(blob.storage_ref, 0, blob.size)
         else:
             yield (await self.get([blob]))[blob.digest]
             return
         async for part in verify_parts(parts, blob.digest):
             yield part
 
-    async def _read_row_parts(self, id: int, size: int) -> AsyncIterator[bytes]:
-        """Yield the content of a row in parts. Raises FileNotFoundError."""
-        for first in range(1, size + 1, PART_BYTES):
-            part = await self._database.value("blob_part", id, first, PART_BYTES)
+    async def _read_row_parts(self, id: int, start: int, end: int) -> AsyncGenerator[bytes, None]:
+        """Yield the content of a row from `start` to `end` in parts. Raises FileNotFoundError."""
+        for first in range(start, end, PART_BYTES):
+            length = min(PART_BYTES, end - first)
+            part = await self._database.value("blob_part", id, first + 1, length)
             if part is None:
                 raise FileNotFoundError
             yield part

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection
 
 from carrel.core.identifiers import Digest, TimestampMs
 from carrel.ports import LargeBlobStore
+from carrel.ports.blobs import PartWriter
 
 
 class BlobStoreWithFormer:
@@ -21,8 +22,8 @@ class BlobStoreWithFormer:
     async def put(self, digest: Digest, content: bytes) -> None:
         await self._current.put(digest, content)
 
-    async def put_parts(self, parts: Iterator[bytes]) -> tuple[Digest, int]:
-        return await self._current.put_parts(parts)
+    def open_writer(self) -> PartWriter:
+        return self._current.open_writer()
 
     async def get(self, digest: Digest) -> bytes | None:
         content = await self._current.get(digest)
@@ -37,6 +38,16 @@ class BlobStoreWithFormer:
         yield first
         async for part in parts:
             yield part
+
+    async def read_range(self, digest: Digest, start: int, end: int) -> AsyncIterator[bytes]:
+        is_current = await self._current.identity(digest) is not None
+        objects = self._current if is_current else self._former
+        async for part in objects.read_range(digest, start, end):
+            yield part
+
+    async def identity(self, digest: Digest) -> str | None:
+        identity = await self._current.identity(digest)
+        return await self._former.identity(digest) if identity is None else identity
 
     async def discard(self, digests: Collection[Digest]) -> None:
         await self._current.discard(digests)

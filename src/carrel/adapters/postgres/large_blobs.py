@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import time
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import suppress
 from io import BytesIO
 from typing import IO, Final
@@ -15,7 +16,8 @@ from carrel.adapters.postgres.database import Database
 from carrel.adapters.postgres.rows import digest_bytes
 from carrel.core.identifiers import Digest, TimestampMs
 from carrel.core.outages import StorageFull, Unreachable
-from carrel.ports.blobs import spool_parts
+from carrel.ports.blobs import PartWriter
+from carrel.ports.part_writers import TEMPORARY_FILES, FilePartWriter, close_temporary
 
 _ROW_BYTES: Final = 2**19
 """Size of a part in a row. A statement with one takes the event loop less than a millisecond."""
@@ -40,11 +42,17 @@ class PostgresBlobStore:
         else:
             await self._put(digest, len(content), BytesIO(content))
 
-    async def put_parts(self, parts: Iterator[bytes]) -> tuple[Digest, int]:
-        """Store a content, first in a temporary file, so that an existing one is not sent."""
-        async with spool_parts(parts) as (file, digest, size):
-            await self._put(digest, size, file)
-        return digest, size
+    def open_writer(self) -> PartWriter:
+        """Collect the content in a temporary file first, so that an existing one is not sent."""
+        return FilePartWriter(
+            TEMPORARY_FILES, tempfile.TemporaryFile, self._store_file, close_temporary
+        )
+
+    async def _store_file(self, file: IO[bytes], digest: Digest) -> None:
+        size = file.tell()
+        file.seek(0)
+        await self._put(digest, size, file)
+        await asyncio.to_thread(close_temporary, file)
 
     async def get(self, digest: Digest) -> bytes | None:
         try:
@@ -62,6 +70,22 @@ class PostgresBlobStore:
             size, part = rows[0]
             position, end = position + 1, end + len(part)
             yield part
+
+    async def read_range(self, digest: Digest, start: int, end: int) -> AsyncIterator[bytes]:
+        name, position = digest_bytes(digest), start // _ROW_BYTES
+        while position * _ROW_BYTES < end:
+            rows = await self._database.rows("large_content_part", name, position)
+            if not rows:
+                raise FileNotFoundError(digest)
+            first = position * _ROW_BYTES
+            yield rows[0][1][max(0, start - first) : end - first]
+            position += 1
+
+    async def identity(self, digest: Digest) -> str | None:
+        """Empty: rows have nothing that changes with them, so ranges are verified each time."""
+        return (
+            "" if await self._database.rows("large_content_part", digest_bytes(digest), 0) else None
+        )
 
     async def discard(self, digests: Collection[Digest]) -> None:
         names = list(map(digest_bytes, digests))

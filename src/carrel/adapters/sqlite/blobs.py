@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from carrel.adapters.sqlite.database import STATEMENTS
@@ -13,7 +12,15 @@ from carrel.adapters.sqlite.reader import Reader
 from carrel.core.identifiers import Digest
 from carrel.core.store.blob import Blob
 from carrel.ports import CorruptContent, LargeBlobStore
-from carrel.ports.blobs import THREAD_THRESHOLD_BYTES, hash_content, verify_parts
+from carrel.ports.blobs import (
+    THREAD_THRESHOLD_BYTES,
+    PartWriter,
+    VerifiedContents,
+    hash_content,
+    verify_parts,
+    write_parts,
+)
+from carrel.ports.part_writers import MemoryPartWriter
 
 _UNLIMITED_BYTES: Final = 2**62
 
@@ -26,6 +33,7 @@ class SqliteBlobs:
 
     def __init__(self, reader: Reader, objects: LargeBlobStore | None, inline: int) -> None:
         self._reader, self._objects, self._inline = reader, objects, inline
+        self._verified = None if objects is None else VerifiedContents(objects)
 
     @property
     def inline_max_bytes(self) -> int:
@@ -42,11 +50,24 @@ class SqliteBlobs:
             blobs.append(Blob(content_digest, len(content), storage_ref))
         return tuple(blobs)
 
-    async def put_parts(self, parts: Iterator[bytes]) -> Blob:
+    async def _put_whole(self, content: bytes) -> Blob:
+        [blob] = await self.put([content])
+        return blob
+
+    def open_writer(self) -> PartWriter:
         if self._objects is None:
-            [blob] = await self.put([await asyncio.to_thread(b"".join, parts)])
-            return blob
-        return Blob(*await self._objects.put_parts(parts))
+            return MemoryPartWriter(self._put_whole)
+        return self._objects.open_writer()
+
+    async def put_parts(self, parts: Iterator[bytes]) -> Blob:
+        return await write_parts(self.open_writer(), parts)
+
+    async def read_range(self, blob: Blob, start: int, end: int) -> AsyncGenerator[bytes, None]:
+        if self._verified is None or not self._is_external(blob):
+            yield (await self.get([blob]))[blob.digest][start:end]
+            return
+        async for part in self._verified.read_range(blob.digest, start, end):
+            yield part
 
     async def read_parts(self, blob: Blob) -> AsyncIterator[bytes]:
         if self._objects is None or not self._is_external(blob):

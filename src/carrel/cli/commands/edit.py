@@ -38,6 +38,8 @@ def edit(file: Target, as_json: bool, accept: bool, reason: str | None, **option
     original = run_on_server(lambda client: _read(client, file), options, as_json=as_json)
     if original and original.file_class == "pinned" and file.owner.kind == "agents" and not accept:
         fail(f"{file.path} is pinned: {PINNED_HINT}", as_json=as_json)
+    if original and original.encoding is not None:
+        fail(f"{file.path} is not text ({original.content_type})", as_json=as_json)
     draft = _create_draft(file.path, original.content if original else "")
     text = _run_editor(draft, as_json=as_json)
     if text == (original.content.encode() if original else b""):
@@ -52,7 +54,7 @@ def edit(file: Target, as_json: bool, accept: bool, reason: str | None, **option
         _print_unsaved(result, draft, as_json=as_json)
         sys.exit(EXIT_FAILED)
     _delete_draft(draft)
-    print_written(file, result, text, as_json=as_json)
+    print_written(file, result, redacted=result.data != text, as_json=as_json)
 
 
 class _UnsavedEdit:

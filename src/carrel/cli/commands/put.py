@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 import sys
-from collections.abc import Coroutine
+import tempfile
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
 from pathlib import Path as Local
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -15,8 +19,12 @@ from carrel.cli.console import PathArgument, fail, print_json, server_options
 from carrel.cli.targets import FILE, Target
 
 if TYPE_CHECKING:
-    from carrel_client import AsyncClient, File
+    from carrel_client import AsyncClient, FileRow, Files
+    from carrel_client.drivers import AsyncDriver
 
+Result = TypeVar("Result")
+_MAX_TEXT_BYTES: Final = 2**20
+"""Larger contents are sent in parts, and not printed."""
 
 PINNED_HINT: Final = "use --accept to override it for this agent only"
 
@@ -42,39 +50,63 @@ def quote_etag(_: click.Context, __: click.Parameter, value: str | None) -> str 
 @click.option("--new", is_flag=True, help="Write only if the file does not exist.")
 @click.option("--from-version", type=click.IntRange(1), help="Restore this version.")
 @click.option("--accept", is_flag=True, help="Override a pinned file of an agent.")
+@click.option("--type", "content_type", metavar="TYPE", help="Media type to store.")
 @click.option("--reason", help="Reason, for the history.")
 def put(file: Target, source: str, as_json: bool, from_version: int | None, **options: Any) -> None:
     """Write a file.
 
-    WHERE is an agent, templates/NAME, defaults or workspaces/ID. The text comes from FILE or from
-    standard input; with --from-version from the file's history. Exit code 1: refused, and nothing
-    was written.
+    WHERE is an agent, templates/NAME, defaults or workspaces/ID. The content comes from FILE or
+    from standard input, byte for byte; with --from-version from the file's history. Exit code 1:
+    refused, and nothing was written.
     """
-    arguments = {name: options.pop(name) for name in ("if_match", "new", "accept", "reason")}
+    names = ("if_match", "new", "accept", "content_type", "reason")
+    arguments = {name: options.pop(name) for name in names}
     if arguments["new"] and (arguments["if_match"] or from_version):
         raise click.UsageError("--new cannot be combined with --if-match or --from-version")
-    if from_version and source != "-":
-        raise click.UsageError("FILE and --from-version cannot be combined")
-    text = None if from_version else _read_source(source, as_json=as_json)
+    if from_version and (source != "-" or arguments["content_type"]):
+        raise click.UsageError("--from-version cannot be combined with FILE or --type")
+    content = None if from_version else _open_source(source, as_json=as_json)
 
-    async def write(client: AsyncClient) -> File:
+    async def write(client: AsyncClient) -> _Written:
         files = files_of(client, file.owner)
         metadata = {"accept_template_update": arguments["accept"], "reason": arguments["reason"]}
-        if text is None:
+        if content is None:
             assert from_version
             match = arguments["if_match"]
-            return await files.restore(file.path, from_version, if_match=match, **metadata)
-        absent = "*" if arguments["new"] else None
-        match = arguments["if_match"]
-        return await files.put(file.path, text, if_match=match, if_none_match=absent, **metadata)
+            restored = await files.restore(file.path, from_version, if_match=match, **metadata)
+            return _Written(restored, redacted=False)
+        metadata |= {"if_match": arguments["if_match"], "content_type": arguments["content_type"]}
+        metadata["if_none_match"] = "*" if arguments["new"] else None
+        if isinstance(content, bytes):
+            stored = await files.put(file.path, content, **metadata)
+            return _Written(stored, redacted=stored.data != content)
+        return await _upload(files, file.path, content, metadata)
 
     written = run_on_server(
         lambda client: _with_pinned_hint(write(client), file), options, as_json=as_json
     )
-    print_written(file, written, text, as_json=as_json)
+    print_written(file, written.file, redacted=written.redacted, as_json=as_json)
 
 
-async def _with_pinned_hint(operation: Coroutine[Any, Any, File], file: Target) -> File:
+@dataclass(frozen=True, slots=True)
+class _Written:
+    file: FileRow
+    redacted: bool
+
+
+async def _upload(
+    files: Files[AsyncDriver], path: str, content: IO[bytes], metadata: Mapping[str, Any]
+) -> _Written:
+    """Send the content in parts."""
+    from carrel_client.byte_sources import open_source  # noqa: PLC0415 - so that --help stays quick
+
+    with content:
+        opened = await asyncio.to_thread(open_source, content)
+        stored = await files.upload(path, opened, **metadata)
+    return _Written(stored, redacted=stored.sha256 != opened.sha256.hex())
+
+
+async def _with_pinned_hint(operation: Coroutine[Any, Any, Result], file: Target) -> Result:
     """Await a write; if a pin forbids it, raise Forbidden with a hint to --accept."""
     from carrel_client import Forbidden  # noqa: PLC0415 - so that --help stays quick
 
@@ -86,18 +118,42 @@ async def _with_pinned_hint(operation: Coroutine[Any, Any, File], file: Target) 
         raise Forbidden(f"{file.path} is pinned: {PINNED_HINT}") from None
 
 
-def _read_source(source: str, *, as_json: bool) -> bytes:
+def _open_source(source: str, *, as_json: bool) -> bytes | IO[bytes]:
+    """Text as bytes if it is small; otherwise a file to upload."""
     if source == "-":
-        return sys.stdin.buffer.read()
+        first = sys.stdin.buffer.read(_MAX_TEXT_BYTES + 1)
+        return first if _is_small_text(first) else _spool(first)
     try:
-        return Local(source).read_bytes()
+        file = Local(source).open("rb")  # noqa: SIM115 - read by the request
+        first = file.read(_MAX_TEXT_BYTES + 1)
     except OSError as problem:
         fail(f"{source}: {problem.strerror}", as_json=as_json)
+    if _is_small_text(first):
+        file.close()
+        return first
+    file.seek(0)
+    return file
 
 
-def print_written(file: Target, written: File, text: bytes | None, *, as_json: bool) -> None:
+def _spool(first: bytes) -> IO[bytes]:
+    """Copy standard input to a temporary file."""
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - read by the request
+    file.write(first)
+    shutil.copyfileobj(sys.stdin.buffer, file)
+    file.seek(0)
+    return file
+
+
+def _is_small_text(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return len(content) <= _MAX_TEXT_BYTES
+
+
+def print_written(file: Target, written: FileRow, *, redacted: bool, as_json: bool) -> None:
     """Print the result of a write, and whether the stored text was redacted."""
-    redacted = text is not None and written.content.encode() != text
     if as_json:
         print_json({"ok": True, "redacted": redacted, **formatting.file_to_json(written)})
         return

@@ -191,6 +191,6 @@ async def _write(
         accept_template_update=action.accept,
         reason=action.reason,
     )
-    step.version, step.redacted = stored.version, stored.content.encode() != content
+    step.version, step.redacted = stored.version, stored.data != content
     if stored.etag == step.etag:
         step.change = "equal"  # Redacted, it is what the layers below have already.

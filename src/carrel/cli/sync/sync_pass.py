@@ -25,6 +25,7 @@ from carrel_client import ChangedFile
 from carrel_client.drivers import AsyncDriver
 from carrel_client.errors import (
     CarrelError,
+    Conflict,
     InvalidResponse,
     NotFound,
     ServerError,
@@ -330,7 +331,7 @@ class _SyncPass:
     async def _download(self, path: str, local: ScannedFile | None) -> LastSynced:
         file = await self._fetch(path)
         name, expected_digest = (local.name, local.digest) if local else (path, None)
-        if not self.pair.directory.put(name, file.content.encode(), expected_digest):
+        if not self.pair.directory.put(name, file.data, expected_digest):
             raise _ChangedSinceScan
         self.outcome.down.append(path)
         return LastSynced(file.sha256, file.sha256, _remote_file(file).is_own)
@@ -343,7 +344,9 @@ class _SyncPass:
             raise _ChangedSinceScan from None
         if file.sha256 != self.rows[path].sha256:
             raise _ChangedSinceScan
-        if digest_of(file.content.encode()) != file.sha256:
+        if file.encoding is not None:
+            raise Conflict(f"{path} is not UTF-8 text", status=409, code="conflict")
+        if digest_of(file.data) != file.sha256:
             raise InvalidResponse("the content does not match its digest")
         return file
 
@@ -374,7 +377,7 @@ class _SyncPass:
 
     async def _record_conflict(self, path: str, local: ScannedFile) -> LastSynced:
         file = await self._fetch(path)
-        copy = self.pair.directory.write_copy(local.name, file.content.encode())
+        copy = self.pair.directory.write_copy(local.name, file.data)
         self.outcome.conflicts[path] = copy
         return LastSynced(None, file.sha256, copy=copy)
 

@@ -83,7 +83,7 @@ class Redactor:
         """
         spans = self._find_spans(content)
         if not spans:
-            return RedactionResult(content, (), self._warning_names(content))
+            return RedactionResult(content, (), self.find_warnings(content))
         replaced: set[str] = set()
         for round_number in range(_MAX_ROUNDS):
             names = {span.name for span in spans}
@@ -95,7 +95,7 @@ class Redactor:
             spans = self._find_spans(content)
             if not spans:
                 return RedactionResult(
-                    content, tuple(sorted(replaced)), self._warning_names(content)
+                    content, tuple(sorted(replaced)), self.find_warnings(content)
                 )
         content = b"" if self._find_spans(b"[REDACTED]") else b"[REDACTED]"
         return RedactionResult(content, tuple(sorted(replaced)), ())
@@ -148,7 +148,8 @@ class Redactor:
         named = b"[REDACTED:%b]" % _encode(name)
         return next((m for m in (named, b"[REDACTED]") if not self._find_spans(m)), b"")
 
-    def _warning_names(self, content: bytes) -> tuple[str, ...]:
+    def find_warnings(self, content: bytes) -> tuple[str, ...]:
+        """Pattern names in content that are only warned about, sorted."""
         if self._pattern_mode is not SecretPatternMode.WARN:
             return ()
         return tuple(sorted({span.name for span in find_secrets(content)}))

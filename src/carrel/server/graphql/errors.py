@@ -17,6 +17,7 @@ from carrel.core.errors import (
     IdempotencyKeyMismatch,
     NotFound,
     PayloadTooLarge,
+    RangeNotSatisfiable,
     Refusal,
     TooManyAttempts,
     TooManyCommands,
@@ -55,6 +56,7 @@ CODES: Final[dict[type[Refusal], str]] = {
     Expired: CONFLICT,
     WorkspaceTooLarge: BAD_USER_INPUT,
     PayloadTooLarge: BAD_USER_INPUT,
+    RangeNotSatisfiable: BAD_USER_INPUT,
     CapabilityNotProvided: BAD_USER_INPUT,
 }
 

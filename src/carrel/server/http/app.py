@@ -215,7 +215,7 @@ class HttpApp:
         request: Request[Any, Any] = Request(
             self._ports, ctx.actor, ctx.headers, params, ctx.request_id, self.caches
         )
-        request.https = ctx.https
+        request.https, request.is_head = ctx.https, ctx.method == "HEAD"
         request.query = compiled.query.read(ctx.query)
         endpoint = compiled.endpoint
         if endpoint.body is not None:

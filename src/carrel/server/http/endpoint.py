@@ -12,9 +12,9 @@ For example::
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypedDict, Unpack
 
 import msgspec
 
@@ -71,6 +71,7 @@ class Request(Generic[B, Q]):
         "headers",
         "https",
         "idempotency_key",
+        "is_head",
         "params",
         "ports",
         "query",
@@ -101,6 +102,8 @@ class Request(Generic[B, Q]):
         self.query: Q
         self._actor = actor
         self.headers = headers
+        self.is_head = False
+        """Whether only the headers of the response are sent."""
         self.https = False
         """Whether the connection to this server uses TLS; a proxy may hide it."""
 
@@ -117,7 +120,18 @@ class Request(Generic[B, Q]):
         return None if value is None else value.decode("latin-1")
 
 
+class ReceivedBody(Protocol):
+    """A body that was received in parts."""
+
+    @property
+    def sha256(self) -> bytes:
+        """SHA-256 of the bytes as they were sent."""
+
+
 EndpointHandler: TypeAlias = Callable[[Request[Any, Any]], Awaitable[Response]]
+ByteReceiver: TypeAlias = Callable[
+    [Request[Any, Any], AsyncIterator[bytes]], Awaitable[ReceivedBody]
+]
 ResponseRebuilder: TypeAlias = Callable[[Request[Any, Any], tuple[int, ...]], Awaitable[Response]]
 
 ResponseCompleter: TypeAlias = Callable[[Request[Any, Any], Response], Awaitable[Response]]
@@ -160,6 +174,8 @@ class Endpoint:
     """True: platform credential only; False: tenant credentials; None: either."""
     body: Any = None
     """Struct the JSON body is decoded to, or `bytes` for the raw body."""
+    receive_bytes: ByteReceiver | None = None
+    """Receives a body that is not JSON in parts; its result becomes the body of the request."""
     query: Any = None
     allow_unknown_query: bool = False
     """Ignore unknown query parameters instead of refusing them."""
@@ -167,6 +183,8 @@ class Endpoint:
     """Types of path parameters, for the API description; string if absent."""
     responses: Mapping[int, Any] = field(default_factory=lambda: {200: None})
     """Content per success status: a type or several, a media type, or None for no body."""
+    byte_responses: frozenset[int] = frozenset()
+    """Success statuses whose content may also be bytes of any media type."""
     refusals: tuple[type[Refusal], ...] = ()
     headers: tuple[RequestHeader, ...] = ()
     response_headers: tuple[str, ...] = ()
@@ -211,6 +229,8 @@ class EndpointOptions(TypedDict, total=False):
     platform: bool | None
     allow_unknown_query: bool
     params: Mapping[str, Any]
+    receive_bytes: ByteReceiver
+    byte_responses: frozenset[int]
     responses: Mapping[int, Any]
     refusals: tuple[type[Refusal], ...]
     headers: tuple[RequestHeader, ...]

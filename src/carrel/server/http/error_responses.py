@@ -17,6 +17,7 @@ from carrel.core.errors import (
     IdempotencyKeyMismatch,
     NotFound,
     PayloadTooLarge,
+    RangeNotSatisfiable,
     Refusal,
     TooManyAttempts,
     TooManyCommands,
@@ -43,6 +44,7 @@ REFUSAL_STATUS: Final[dict[type[Refusal], int]] = {
     Expired: 410,
     WorkspaceTooLarge: 413,
     PayloadTooLarge: 413,
+    RangeNotSatisfiable: 416,
     TooManyAttempts: 429,
     TooManyCommands: 429,
     CapabilityNotProvided: 501,
@@ -95,6 +97,8 @@ def refusal_response(refusal: Refusal) -> Response:
     headers = REFUSAL_HEADERS.get(refusal_type)
     if (seconds := refusal.details.get("retryAfterSeconds")) is not None:
         headers = [(b"retry-after", b"%d" % seconds)]
+    if isinstance(refusal, RangeNotSatisfiable) and "size" in refusal.details:
+        headers = [(b"content-range", b"bytes */%d" % refusal.details["size"])]
     return problem_response(
         (REFUSAL_STATUS[refusal_type], refusal.code), str(refusal), refusal.details, headers
     )

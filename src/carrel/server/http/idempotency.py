@@ -17,7 +17,10 @@ from carrel.server.http.response import Response, encode
 IDEMPOTENCY_HEADER: Final = b"idempotency-key"
 REPLAY_HEADER: Final = (b"openwop-idempotent-replay", b"true")
 
-_STORED_HEADERS: Final = (b"content-type", b"etag", b"location")
+_STORED_HEADERS: Final = (
+    *(b"content-type", b"etag", b"location"),
+    *(b"carrel-redacted", b"carrel-warning"),
+)
 _TRANSIENT_STATUSES: Final = frozenset({400, 401, 403, 408, 429})
 _CONDITION_HEADERS: Final = (b"if-match", b"if-none-match")
 

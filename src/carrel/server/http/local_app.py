@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 from carrel.core.access import Actor
@@ -41,7 +41,12 @@ class LocalApp:
             self._router.add(endpoint.method, endpoint.path, compiled)
 
     async def respond(
-        self, actor: Actor, target: tuple[str, bytes], query: bytes, headers: Headers, body: bytes
+        self,
+        actor: Actor,
+        target: tuple[str, bytes],
+        query: bytes,
+        headers: Headers,
+        body: bytes | AsyncIterator[bytes],
     ) -> Response:
         """Response to a method and a percent-encoded path.
 
@@ -57,9 +62,10 @@ class LocalApp:
                 self._ports, actor, headers, params, "", self._caches
             )
             request.query = compiled.query.read(query)
+            request.is_head = target[0] == "HEAD"
             endpoint = compiled.endpoint
             if endpoint.body is not None:
-                _read_body(compiled, request, body)
+                await _read_body(compiled, request, body)
             if endpoint.idempotent and (key := headers.get(IDEMPOTENCY_HEADER)) is not None:
                 response = await respond_once(endpoint, request, key, query)
             else:
@@ -85,9 +91,21 @@ class LocalApp:
         return compiled, params
 
 
-def _read_body(compiled: CompiledEndpoint, request: Request[Any, Any], body: bytes) -> None:
+async def _read_body(
+    compiled: CompiledEndpoint, request: Request[Any, Any], body: bytes | AsyncIterator[bytes]
+) -> None:
     """Raises PayloadTooLarge or WorkspaceTooLarge, and ValidationError."""
+    if compiled.takes_bytes(request.headers):
+        parts = _as_parts(body) if isinstance(body, bytes) else body
+        await compiled.receive_bytes(request, parts)
+        return
+    if not isinstance(body, bytes):
+        body = b"".join([part async for part in body])
     if len(body) > compiled.max_body_bytes:
         raise body_too_large(compiled.max_body_bytes, compiled.endpoint.body_too_large)
     request.raw_body = body
     request.body = body if compiled.body is None else compiled.body.read(body, request.headers)
+
+
+async def _as_parts(body: bytes) -> AsyncIterator[bytes]:
+    yield body

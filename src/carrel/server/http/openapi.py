@@ -46,6 +46,7 @@ _IDEMPOTENCY_KEY_SCHEMA: Final = {
 _REF_PREFIX: Final = "#/components/schemas/"
 _NON_EMPTY_STRING: Final = {"type": "string", "minLength": 1}
 _STRING: Final = {"type": "string"}
+_BYTES: Final = {"type": "string", "format": "binary"}
 _EVENT_SCHEMA: Final = {
     "type": "object",
     "properties": {"id": _STRING, "event": _STRING, "data": _STRING},
@@ -154,6 +155,8 @@ def _operation(endpoint: Endpoint, schemas: _Schemas) -> Json:
         operation["requestBody"] = {"required": True, "content": {"application/octet-stream": {}}}
     elif endpoint.body is not None:
         content = {"application/json": {"schema": schemas.schema_for(endpoint.body)}}
+        if endpoint.receive_bytes is not None:
+            content["*/*"] = {"schema": _BYTES}
         operation["requestBody"] = {
             "required": BodyReader(endpoint.body).required,
             "content": content,
@@ -227,6 +230,8 @@ def _responses(endpoint: Endpoint, schemas: _Schemas) -> Json:
             response["content"] = {"application/json": {"schema": {"anyOf": any_of}}}
         elif model is not None:
             response["content"] = {"application/json": {"schema": schemas.schema_for(model)}}
+        if status in endpoint.byte_responses:
+            response.setdefault("content", {})["*/*"] = {"schema": _BYTES}
     error_model = (
         Problem if endpoint.error_dialect is None else endpoint.error_dialect.problem_model
     )

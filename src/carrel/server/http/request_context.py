@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
+from collections.abc import AsyncIterator
 from time import perf_counter
 from typing import Any
 from urllib.parse import quote
@@ -18,8 +19,10 @@ from carrel.server.http.request_parsing import (
     BodyReader,
     QueryReader,
     Receive,
+    is_json,
     merge_headers,
     read_body,
+    read_body_parts,
 )
 from carrel.server.http.router import RawValues, RouteEntry
 from carrel.server.http.sse_transport import Send
@@ -74,9 +77,13 @@ class CompiledEndpoint:
         """Read and decode the body.
 
         Raises ValidationError, PayloadTooLarge or WorkspaceTooLarge, ReadTimeout or
-        ClientDisconnected.
+        ClientDisconnected, and what the receiver of bytes raises.
         """
         headers = ctx.headers
+        if self.takes_bytes(headers):
+            parts = read_body_parts(ctx.receive, self.limits, self.read_timeouts)
+            await self.receive_bytes(request, parts)
+            return
         request.raw_body = await read_body(
             ctx.receive,
             headers,
@@ -88,6 +95,16 @@ class CompiledEndpoint:
         request.body = (
             request.raw_body if self.body is None else self.body.read(request.raw_body, headers)
         )
+
+    def takes_bytes(self, headers: Headers) -> bool:
+        """Whether the body is received in parts and not decoded."""
+        return self.endpoint.receive_bytes is not None and not is_json(headers)
+
+    async def receive_bytes(self, request: Request[Any, Any], parts: AsyncIterator[bytes]) -> None:
+        """Receive the body; its digest and type stand for it in the fingerprint."""
+        assert self.endpoint.receive_bytes is not None
+        request.body = await self.endpoint.receive_bytes(request, parts)
+        request.raw_body = request.headers[b"content-type"] + b"\0" + request.body.sha256
 
 
 def basic_to_bearer(headers: Headers) -> Headers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import isfinite
@@ -72,19 +72,50 @@ async def read_body(
     deadline = asyncio.get_running_loop().time() + limits.timeout_seconds
     buffer = bytearray()
     while True:
-        try:
-            message = await read_timeouts.wait_for(receive(), deadline, limits.timeout_seconds)
-        except TimeoutError:
-            raise ReadTimeout from None
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnected
-        body = message.get("body", b"")
+        message = await _receive_part(receive, deadline, limits, read_timeouts)
+        body: bytes = message.get("body", b"")
         if len(buffer) + len(body) > max_bytes:
             raise body_too_large(max_bytes, too_large)
         if not message.get("more_body", False):
             return bytes(buffer + body) if buffer else body
         buffer += body
         deadline += len(body) / limits.min_bytes_per_second
+
+
+async def read_body_parts(
+    receive: Receive, limits: BodyLimits, read_timeouts: ReadTimeouts
+) -> AsyncIterator[bytes]:
+    """Yield the body as it arrives. Raises ReadTimeout or ClientDisconnected."""
+    deadline = asyncio.get_running_loop().time() + limits.timeout_seconds
+    while True:
+        message = await _receive_part(receive, deadline, limits, read_timeouts)
+        body: bytes = message.get("body", b"")
+        yield body
+        if not message.get("more_body", False):
+            return
+        deadline += len(body) / limits.min_bytes_per_second
+
+
+async def _receive_part(
+    receive: Receive, deadline: float, limits: BodyLimits, read_timeouts: ReadTimeouts
+) -> Message:
+    try:
+        message = await read_timeouts.wait_for(receive(), deadline, limits.timeout_seconds)
+    except TimeoutError:
+        raise ReadTimeout from None
+    if message["type"] == "http.disconnect":
+        raise ClientDisconnected
+    return message
+
+
+def is_json(headers: Headers) -> bool:
+    """Whether the body is JSON; that is so without a content type, too."""
+    content_type = headers.get(b"content-type")
+    return (
+        content_type == b"application/json"
+        or not content_type
+        or _JSON.fullmatch(content_type) is not None
+    )
 
 
 def body_too_large(max_bytes: int, refusal: type[Refusal]) -> Refusal:
@@ -109,13 +140,7 @@ class BodyReader:
 
         An empty body means `{}` if no field is required.
         """
-        content_type = headers.get(b"content-type")
-        if (
-            content_type != b"application/json"
-            and content_type
-            and raw
-            and not _JSON.fullmatch(content_type)
-        ):
+        if raw and not is_json(headers):
             raise ValidationError("the body must be application/json")
         try:
             return self._decode_with_integral_floats(raw if raw or self.required else b"{}")

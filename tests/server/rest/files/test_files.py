@@ -13,9 +13,7 @@ import pytest
 from tests.support.full_app import FILES, FullApp, open_full_app
 
 from carrel import defaults
-from carrel.actions.files import files
-from carrel.core.access import Actor, Permission
-from carrel.core.identifiers import Path
+from carrel.core.access import Permission
 
 pytestmark = pytest.mark.anyio
 
@@ -370,19 +368,6 @@ async def test_history_diff_explain_and_restore(ada: httpx.AsyncClient) -> None:
     explanation = (await ada.get(f"{url}/explain")).json()
     assert (explanation["source"], explanation["layers"][0]["version"]) == ("workspace", 4)
     assert (await ada.get("/v1/workspaces/default/files/no.md/history")).status_code == 404
-
-
-async def test_reading_a_file_that_is_not_text_is_409(
-    server: FullApp, ada: httpx.AsyncClient
-) -> None:
-    tenant = (await ada.get("/v1/tenants/me")).json()["id"]
-    actor = Actor(tenant, "a program in process")
-    await files.put(server.ports, (actor.scope,), Path("a.bin"), b"\xff\x00", actor)
-
-    refused = await ada.get(f"{FILES}/a.bin")
-    assert (refused.status_code, refused.json()["error"]) == (409, "conflict")
-    listed = await ada.get("/v1/workspaces/default/files", params={"content": "true"})
-    assert "content" not in listed.json()["files"][0]
 
 
 BAD: list[Any] = [None, [], "x", 1, {}, {"content": 1}, {"content": "x", "path": "a"}]

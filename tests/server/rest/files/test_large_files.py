@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import AsyncIterator
 from pathlib import Path as File
 from typing import Any
@@ -83,14 +84,17 @@ async def test_a_damaged_file_is_refused_before_its_response_begins(
     assert "large.txt" in refused.text
 
 
-async def test_bytes_that_are_no_text_are_refused_before_their_response_begins(
-    server: FullApp, ada: httpx.AsyncClient, url: str
+@pytest.mark.parametrize("tail", [b"\xff", b"\xff\xff", b"\xc3"])
+async def test_bytes_that_are_no_text_are_sent_as_base64_in_parts(
+    server: FullApp, ada: httpx.AsyncClient, url: str, tail: bytes
 ) -> None:
     actor = await authenticate(server.ports, ada.headers["Authorization"].partition(" ")[2])
     stack = await stacks.workspace_stack(server.ports, actor, url.split("/")[3])
-    await files.put(server.ports, stack, Path("large.txt"), TEXT.encode() + b"\xff", actor)
-    refused = await ada.get(url)
-    assert (refused.status_code, refused.json()["error"]) == (409, "conflict")
+    await files.put(server.ports, stack, Path("large.txt"), TEXT.encode() + tail, actor)
+    got = await ada.get(url)
+    assert got.headers["content-length"] == str(len(got.content))
+    assert got.json()["encoding"] == "base64"
+    assert base64.b64decode(got.json()["content"]) == TEXT.encode() + tail
 
 
 def _is_large(file: File) -> bool:

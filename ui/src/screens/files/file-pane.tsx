@@ -7,6 +7,7 @@ import { type FileScope, fileQuery } from "../../api/files";
 import { Button } from "../../components/button";
 import { escapeText } from "../../components/escape-text";
 import { EmptyState, ErrorNotice, Loading } from "../../components/query-states";
+import { BinaryFile } from "./binary-file";
 import { FileEditor } from "./file-editor";
 import { FileHeader } from "./file-header";
 import { FilePanel } from "./file-panel";
@@ -60,6 +61,14 @@ function ExistingFile(props: OpenFileProps) {
   // An open file stays open even if it is deleted elsewhere: there may be a draft.
   const lastFile = useRef(file.data);
   if (file.data) lastFile.current = file.data;
+  if (lastFile.current?.encoding) {
+    return (
+      <div className="file">
+        <FileHeader {...props} base={row.file} />
+        <BinaryFile file={lastFile.current} />
+      </div>
+    );
+  }
   if (lastFile.current) return <FileEditor {...props} file={lastFile.current} />;
   if (!file.isError) return <Loading label="Loading file" />;
   return (

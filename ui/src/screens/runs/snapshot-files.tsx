@@ -52,17 +52,17 @@ function SnapshotFile({ run, path }: { run: Run; path: string }) {
   return (
     <article className="card" aria-label={escapeText(path, 120)}>
       <QueryResult query={file}>
-        {({ content, version, source, error }) => (
+        {({ content, encoding, version, source, error }) => (
           <>
             <header>
               <h2 className="truncate bidi">{escapeText(path, 120)}</h2>
               <span className="faint grow">
                 v{version}, {layerOf(source).name}
               </span>
-              <CopyButton text={content ?? ""} label="Copy text" />
+              {!encoding && <CopyButton text={content ?? ""} label="Copy text" />}
             </header>
             <div className="card-body">
-              {content === undefined ? (
+              {content === undefined || encoding ? (
                 <p className="soft">{escapeText(error ?? "Not a text file.", 300)}</p>
               ) : (
                 <pre className="text">{content || "(empty file)"}</pre>

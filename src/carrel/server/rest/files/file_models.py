@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Annotated, Final, Literal
@@ -9,7 +10,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from carrel.actions.files.files import render_content
-from carrel.core.errors import Conflict
+from carrel.core.errors import Conflict, ValidationError
 from carrel.core.identifiers import Digest, TimestampMs, digest
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.directories import DirectoryEntry
@@ -23,6 +24,14 @@ Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$", max_length=64)]
 WirePath = Annotated[str, msgspec.Meta(pattern=WIRE_PATTERN, description="Relative, no `..`.")]
 
 
+Encoding = Annotated[
+    Literal["base64"], msgspec.Meta(description="Set if the content is not UTF-8 text.")
+]
+BodyEncoding = Annotated[
+    Literal["utf-8", "base64"], msgspec.Meta(description="How `content` encodes the bytes.")
+]
+
+
 class FileSummaryModel(ResponseModel, frozen=True):
     """A file without its content."""
 
@@ -34,19 +43,29 @@ class FileSummaryModel(ResponseModel, frozen=True):
 
 
 class WorkspaceFileModel(FileSummaryModel, frozen=True):
-    """A file as defined by RFC 0059."""
+    """A file as defined by RFC 0059; content that is not UTF-8 is encoded as base64."""
 
     content: str
+    encoding: Encoding | msgspec.UnsetType = msgspec.UNSET
+
+
+class WrittenFileModel(FileSummaryModel, frozen=True):
+    """A written file; with its content unless that was sent as bytes."""
+
+    content: str | msgspec.UnsetType = msgspec.UNSET
+    encoding: Encoding | msgspec.UnsetType = msgspec.UNSET
 
 
 class FileBody(RequestModel, frozen=True):
     content: str
     content_type: str | None = None
+    encoding: BodyEncoding = "utf-8"
 
 
 class OverlayFileBody(RequestModel, frozen=True):
     content: str
     content_type: str | None = None
+    encoding: BodyEncoding = "utf-8"
     accept_template_update: bool = False
     """Required to override a pinned file of an agent."""
 
@@ -75,6 +94,7 @@ class OverlayFileModel(ResponseModel, frozen=True):
     rendered_sha256: Sha256 | msgspec.UnsetType = msgspec.UNSET
     """Digest of the served bytes; absent from rows that were not rendered."""
     content: str | msgspec.UnsetType = msgspec.UNSET
+    encoding: Encoding | msgspec.UnsetType = msgspec.UNSET
     error: str | msgspec.UnsetType = msgspec.UNSET
     """Why the content could not be read."""
 
@@ -106,6 +126,26 @@ def decode_text(file: File, content: bytes) -> str:
         raise Conflict(f"{file.path} is not UTF-8 text") from None
 
 
+def encode_content(content: bytes) -> tuple[str, Encoding | msgspec.UnsetType]:
+    """Content as a JSON string, and its encoding unless it is text."""
+    try:
+        return content.decode(), msgspec.UNSET
+    except UnicodeDecodeError:
+        return b64encode(content).decode("ascii"), "base64"
+
+
+def decode_body(body: FileBody | OverlayFileBody) -> bytes:
+    """Bytes of a request body. Raises ValidationError."""
+    try:
+        if body.encoding == "base64":
+            return b64decode(body.content, validate=True)
+        return body.content.encode()
+    except UnicodeEncodeError:
+        raise ValidationError("content is not valid Unicode") from None
+    except ValueError:
+        raise ValidationError("content is not base64") from None
+
+
 def file_to_summary(file: File) -> FileSummaryModel:
     return FileSummaryModel(
         path=file.path.text,
@@ -131,9 +171,11 @@ def directory_entry_to_model(entry: DirectoryEntry) -> DirectoryEntryModel:
 
 
 def workspace_file_to_model(file: File, content: bytes) -> WorkspaceFileModel:
+    text, encoding = encode_content(content)
     return WorkspaceFileModel(
         path=file.path.text,
-        content=decode_text(file, content),
+        content=text,
+        encoding=encoding,
         content_type=file.entry.type,
         version=file.version,
         etag=file.etag,
@@ -158,10 +200,11 @@ def overlay_file_to_model(
         stored_sha256 if file.variables is None else msgspec.UNSET
     )
     content: str | msgspec.UnsetType = msgspec.UNSET
+    encoding: Encoding | msgspec.UnsetType = msgspec.UNSET
     if stored is not None:
         rendered = render_content(file, stored) if rendered is None else rendered
         served_sha256 = stored_sha256 if rendered is stored else _hex_digest(digest(rendered))
-        content = decode_text(file, stored if raw else rendered)
+        content, encoding = encode_content(stored if raw else rendered)
     return OverlayFileModel(
         path=file.path.text,
         content_type=file.entry.type,
@@ -176,6 +219,7 @@ def overlay_file_to_model(
         rendered_sha256=served_sha256,
         update_available=file.available_update is not None,
         content=content,
+        encoding=encoding,
         error=msgspec.UNSET if error is None else error,
     )
 
@@ -218,6 +262,16 @@ _Depth = Annotated[
     Annotated[int, msgspec.Meta(ge=1, le=1)] | None,
     msgspec.Meta(description="1: list the directory that `prefix` ends in, not what is below it."),
 ]
+
+
+class WireUploadQuery(RequestModel, frozen=True):
+    content_type: str | None = None
+    """Type to store instead of that of the body; for bytes only."""
+
+
+class UploadQuery(WireUploadQuery, frozen=True):
+    accept_template_update: bool = False
+    """Required to override a pinned file of an agent with bytes."""
 
 
 class FileListQuery(RequestModel, frozen=True):

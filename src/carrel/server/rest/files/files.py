@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Final
 
 from carrel.actions.files import files
 from carrel.actions.files.files import FileContents, WorkspaceView, WriteOptions, WriteResult
-from carrel.actions.overlay.stacks import ReadableStack
+from carrel.actions.files.uploads import ReceivedContent
 from carrel.core.access import Permission
 from carrel.core.errors import (
     Busy,
     Conflict,
     Forbidden,
     NotFound,
+    RangeNotSatisfiable,
     ValidationError,
     WorkspaceConflict,
     WorkspaceTooLarge,
 )
-from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
+from carrel.core.identifiers import Path, ScopeKind, Stack
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.write_condition import parse_condition
+from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
+from carrel.server.http.digests import REPR_DIGEST, require_digests_of
 from carrel.server.http.endpoint import (
     IF_ABSENT,
     IF_MATCH,
@@ -30,9 +34,17 @@ from carrel.server.http.endpoint import (
     ResponseRebuilder,
     endpoint,
 )
-from carrel.server.http.not_modified import NO_CACHE, etag_matches, json_with_etag, not_modified
-from carrel.server.http.response import JSON_TYPE, HeaderPairs, Response, encode
+from carrel.server.http.not_modified import etag_matches, json_with_etag, not_modified
+from carrel.server.http.response import JSON_TYPE, Response, encode
 from carrel.server.http.response_cache import SharedBody, SupersededByWrite, raise_if_superseded
+from carrel.server.rest.files.file_bytes import (
+    BYTE_HEADERS,
+    BYTE_RESPONSE_HEADERS,
+    put_received,
+    receive_file,
+    redaction_headers,
+    summary_response,
+)
 from carrel.server.rest.files.file_collections import (
     FILE_COLLECTIONS,
     AnyRequest,
@@ -47,19 +59,24 @@ from carrel.server.rest.files.file_models import (
     OverlayFileBody,
     OverlayFileListModel,
     OverlayFileModel,
+    UploadQuery,
     WireFileListQuery,
     WireFileQuery,
+    WireUploadQuery,
     WorkspaceFileModel,
+    WrittenFileModel,
+    decode_body,
     directory_entry_to_model,
     file_to_summary,
     overlay_file_to_model,
 )
-from carrel.server.rest.files.large_files import PLACEHOLDER, is_large, stream_file
+from carrel.server.rest.files.file_responses import current_response, version_response
 from carrel.server.rest.files.listing_rows import encode_listing
 from carrel.server.rest.files.listing_templates import load_template
 
 RUN_HEADER: Final = RequestHeader("Carrel-Run", "Run that writes; the event is added to its log.")
 REASON_HEADER: Final = RequestHeader("Carrel-Reason", "Reason, stored in the history.")
+_NO_UPLOAD_QUERY: Final = UploadQuery()
 MAX_BODY_BYTES: Final = 6 * 4 * 2**20 + 2**16
 
 
@@ -179,23 +196,19 @@ async def _build_listing(
         return OverlayFileListModel(files=[overlay_file_to_model(file) for file in visible_files])
     contents = await files.read_contents(request.ports, workspace, raw=True)
     if not contents.failed:
-        with suppress(Conflict):
-            rows = ((file, contents.contents[path]) for path, file in workspace.files.items())
-            parts, store = request.caches.parts, request.ports.store
-            return encode_listing(parts, store, rows, raw=request.query.raw)
+        rows = ((file, contents.contents[path]) for path, file in workspace.files.items())
+        parts, store = request.caches.parts, request.ports.store
+        return encode_listing(parts, store, rows, raw=request.query.raw)
     return OverlayFileListModel(
         files=[file_with_content(file, contents, request.query.raw) for file in visible_files]
     )
 
 
 def file_with_content(file: File, contents: FileContents, raw: bool) -> OverlayFileModel:
-    """Model with content, if it can be read and is text."""
+    """Model with content, if it can be read."""
     if file.path in contents.failed:
         return overlay_file_to_model(file, error=contents.failed[file.path])
-    try:
-        return overlay_file_to_model(file, contents.contents[file.path], raw=raw)
-    except Conflict:
-        return overlay_file_to_model(file)
+    return overlay_file_to_model(file, contents.contents[file.path], raw=raw)
 
 
 def _get_endpoint(collection: FileCollection) -> Endpoint:
@@ -205,72 +218,33 @@ def _get_endpoint(collection: FileCollection) -> Endpoint:
         query=WireFileQuery if collection.wire else FileQuery,
         permission=Permission.WORKSPACE_READ,
         allow_unknown_query=collection.wire,
-        responses={200: WorkspaceFileModel if collection.wire else OverlayFileModel, 304: None},
-        refusals=(ValidationError, NotFound, Conflict),
-        headers=(IF_NONE_MATCH,),
-        response_headers=("ETag",),
+        responses={
+            200: WorkspaceFileModel if collection.wire else OverlayFileModel,
+            206: None,
+            304: None,
+        },
+        byte_responses=frozenset({200, 206}),
+        refusals=(ValidationError, NotFound, Conflict, RangeNotSatisfiable),
+        headers=(IF_NONE_MATCH, *BYTE_HEADERS),
+        response_headers=("ETag", *BYTE_RESPONSE_HEADERS),
         **collection.endpoint_options("get"),
     )
     async def get(request: AnyRequest) -> Response:
-        """Get a file, at its current or an earlier version."""
+        """Get a file, at its current or an earlier version.
+
+        As JSON, or with `Accept: application/octet-stream` as bytes of its own content type.
+        """
         readable, path = await collection.load_readable_stack(request), collection.path(request)
         if request.query.version is not None:
-            return await _version_response(collection, request, readable, request.query.version)
+            return await version_response(collection, request, readable, request.query.version)
         file = await files.get_file(
             request.ports, readable.stack, path, inherited_only=readable.inherited_only
         )
         if etag_matches(request, file.etag):
             return not_modified(file.etag)
-        raw = not collection.wire and request.query.raw
-        if is_large(file):
-            return await _stream_file(collection, request, file, [NO_CACHE])
-        variant = (
-            collection.wire,
-            raw,
-            file.available_update is None,
-            file.source_label,
-            file.file_class,
-            file.head.version,
-        )
-        responses = request.caches.responses
-        key = (request.ports.store, *_scope_key(file.source), path.text, file.etag, *variant)
-        body = responses.get(key)
-        if body is None:
-            content = await files.read_content(request.ports, file, raw=True)
-            body = responses.put(key, collection.to_model(file, content, raw=raw))
-        return json_with_etag(body, file.etag)
+        return await current_response(collection, request, file)
 
     return get
-
-
-async def _stream_file(
-    collection: FileCollection, request: AnyRequest, file: File, headers: HeaderPairs
-) -> Response:
-    """Response with a large file, which has no placeholders."""
-    model = encode(collection.to_model(file, PLACEHOLDER, raw=True))
-    return await stream_file(request.ports, file, model, [(b"etag", file.etag.encode()), *headers])
-
-
-def _scope_key(scope: Scope) -> tuple[str, str, str]:
-    """Scope as strings, which hash faster."""
-    return (scope.tenant, scope.kind, scope.name)
-
-
-async def _version_response(
-    collection: FileCollection, request: AnyRequest, readable: ReadableStack, version: int
-) -> Response:
-    """Response with one version, as the stack numbers it."""
-    path, inherited_only = collection.path(request), readable.inherited_only
-    file = await files.find_version(
-        request.ports, readable.stack, path, version, inherited_only=inherited_only
-    )
-    if etag_matches(request, file.etag):
-        return not_modified(file.etag)
-    if is_large(file):
-        return await _stream_file(collection, request, file, [])
-    content = await files.read_content(request.ports, file, raw=True)
-    raw = not collection.wire and request.query.raw
-    return Response.json(collection.to_model(file, content, raw=raw), headers={"ETag": file.etag})
 
 
 def rebuild_write(collection: FileCollection) -> ResponseRebuilder:
@@ -278,7 +252,10 @@ def rebuild_write(collection: FileCollection) -> ResponseRebuilder:
 
     async def rebuild(request: AnyRequest, versions: tuple[int, ...]) -> Response:
         stack, path = await collection.load_stack(request), collection.path(request)
-        file, content = await files.read_written(request.ports, stack, path, versions[0])
+        file = await files.find_written(request.ports, stack, path, versions[0])
+        if isinstance(request.body, ReceivedContent):
+            return summary_response(collection, file)
+        content = await files.read_content(request.ports, file, raw=True)
         model = collection.to_model(file, content, raw=True)
         return Response.json(model, headers={"ETag": file.etag})
 
@@ -286,12 +263,17 @@ def rebuild_write(collection: FileCollection) -> ResponseRebuilder:
 
 
 def _put_endpoint(collection: FileCollection) -> Endpoint:
+    async def receive(request: AnyRequest, parts: AsyncIterator[bytes]) -> ReceivedContent:
+        return await receive_file(collection, request, _byte_options(collection, request), parts)
+
     @endpoint(
         "PUT",
         collection.root + "/{path...}",
+        query=WireUploadQuery if collection.wire else UploadQuery,
+        receive_bytes=receive,
         body=FileBody if collection.wire else OverlayFileBody,
         permission=collection.write_permission,
-        responses={200: WorkspaceFileModel if collection.wire else OverlayFileModel},
+        responses={200: WrittenFileModel if collection.wire else OverlayFileModel},
         refusals=(
             ValidationError,
             Forbidden,
@@ -301,8 +283,8 @@ def _put_endpoint(collection: FileCollection) -> Endpoint:
             Conflict,
             Busy,
         ),
-        headers=(IF_MATCH, IF_ABSENT, RUN_HEADER, REASON_HEADER),
-        response_headers=("ETag", "Carrel-Warning"),
+        headers=(IF_MATCH, IF_ABSENT, RUN_HEADER, REASON_HEADER, REPR_DIGEST),
+        response_headers=("ETag", "Carrel-Warning", "Carrel-Redacted"),
         allow_unknown_query=collection.wire,
         idempotent=True,
         rebuild=rebuild_write(collection),
@@ -310,25 +292,47 @@ def _put_endpoint(collection: FileCollection) -> Endpoint:
         **collection.endpoint_options("put"),
     )
     async def put(request: AnyRequest) -> Response:
-        """Create or replace a file atomically."""
-        stack, path = await collection.load_stack(request), collection.path(request)
-        try:
-            content = request.body.content.encode()
-        except UnicodeEncodeError:
-            raise ValidationError("content is not valid Unicode") from None
-        accepted = not collection.wire and request.body.accept_template_update
-        options = write_options(request, request.body.content_type, accept_template_update=accepted)
-        result = await files.put(request.ports, stack, path, content, request.actor, options)
-        return write_response(collection, result)
+        """Create or replace a file atomically.
+
+        A body of any type but JSON is the content itself, streamed; its type becomes that of the
+        file, and the response has no content.
+        """
+        if isinstance(request.body, ReceivedContent):
+            options = _byte_options(collection, request)
+            return await put_received(collection, request, options, request.body)
+        return await _put_json(collection, request)
 
     return put
 
 
+def _byte_options(collection: FileCollection, request: AnyRequest) -> WriteOptions:
+    query = request.query
+    type = query.content_type or request.header(b"content-type")
+    accepted = not collection.wire and query.accept_template_update
+    return write_options(request, type, accept_template_update=accepted)
+
+
+async def _put_json(collection: FileCollection, request: AnyRequest) -> Response:
+    if not collection.wire and request.query != _NO_UPLOAD_QUERY:
+        raise ValidationError("contentType and acceptTemplateUpdate belong into a JSON body")
+    require_digests_of(request.headers, request.raw_body)
+    stack, path = await collection.load_stack(request), collection.path(request)
+    content = await _decode_body(request.body)
+    accepted = not collection.wire and request.body.accept_template_update
+    options = write_options(request, request.body.content_type, accept_template_update=accepted)
+    result = await files.put(request.ports, stack, path, content, request.actor, options)
+    return write_response(collection, result)
+
+
+async def _decode_body(body: FileBody | OverlayFileBody) -> bytes:
+    if len(body.content) <= THREAD_THRESHOLD_BYTES:
+        return decode_body(body)
+    return await asyncio.to_thread(decode_body, body)
+
+
 def write_response(collection: FileCollection, result: WriteResult) -> Response:
-    headers = [JSON_TYPE, (b"etag", result.file.etag.encode())]
-    if result.redacted.warned:
-        warning = "looks like a secret: " + ", ".join(result.redacted.warned)
-        headers.append((b"carrel-warning", warning.encode("latin-1")))
+    redacted = redaction_headers(result.redacted.replaced, result.redacted.warned)
+    headers = [JSON_TYPE, (b"etag", result.file.etag.encode()), *redacted]
     return Response(
         200, encode(collection.to_model(result.file, result.content, raw=True)), headers
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from typing import Final
 
-from carrel.core.errors import Conflict
 from carrel.core.overlay.compose import File
 from carrel.ports import CorruptContent, Ports
 from carrel.ports.blobs import PART_BYTES
@@ -28,43 +28,65 @@ async def stream_file(
 ) -> Response:
     """Response with the encoded model of a file, its placeholder replaced by the content.
 
-    The content is read twice: first to check it, since a response cannot be refused once it has
-    begun, and to know its length. Raises Conflict if it is not UTF-8, and CorruptContent.
+    Content that is not UTF-8 is encoded as base64. It is read twice: first to check it, since a
+    response cannot be refused once it has begun, and to know its length. Raises CorruptContent.
     """
     head, tail = encoded_model.split(_CONTENT_FIELD, 1)
     head, tail = head + b'"content":"', b'"' + tail
     try:
-        length = len(head) + await _measure(ports, file) + len(tail)
+        text_length = await _measure(ports, file)
     except CorruptContent as problem:
         raise CorruptContent(f"{file.path}: {problem}") from problem
+    is_text = text_length is not None
+    if text_length is None:
+        text_length, tail = 4 * ((file.blob.size + 2) // 3), b'","encoding":"base64"' + tail[1:]
 
     async def source() -> AsyncIterator[bytes]:
         yield head
-        async for part in _encoded_parts(ports, file):
+        async for part in _encoded_parts(
+            ports, file, _PartEncoder() if is_text else _BinaryEncoder()
+        ):
             yield part
         yield tail
 
-    length_header = (b"content-length", b"%d" % length)
+    length_header = (b"content-length", b"%d" % (len(head) + text_length + len(tail)))
     return Response(200, b"", [JSON_TYPE, *headers, length_header], source())
 
 
-async def _measure(ports: Ports, file: File) -> int:
-    """Length of the encoded content, all of it checked. Raises CorruptContent and Conflict."""
+async def _measure(ports: Ports, file: File) -> int | None:
+    """Length of the content as JSON text, None if it is not UTF-8. Raises CorruptContent."""
     encoder, length, is_text = _PartEncoder(), 0, True
     async for part in ports.blobs.read_parts(file.blob):
         try:
             length += len(await asyncio.to_thread(encoder.encode, part)) if is_text else 0
         except UnicodeDecodeError:
             is_text = False
-    if not (is_text and encoder.is_complete):
-        raise Conflict(f"{file.path} is not UTF-8 text")
-    return length
+    return length if is_text and encoder.is_complete else None
 
 
-async def _encoded_parts(ports: Ports, file: File) -> AsyncIterator[bytes]:
-    encoder = _PartEncoder()
+async def _encoded_parts(
+    ports: Ports, file: File, encoder: _PartEncoder | _BinaryEncoder
+) -> AsyncIterator[bytes]:
     async for part in ports.blobs.read_parts(file.blob):
         yield await asyncio.to_thread(encoder.encode, part)
+    yield encoder.finish()
+
+
+class _BinaryEncoder:
+    """Encodes parts of bytes as one base64 text."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def encode(self, part: bytes) -> bytes:
+        """Return the encoded groups of three bytes; the rest belongs to the next part."""
+        content = self._rest + part
+        complete = len(content) // 3 * 3
+        self._rest = content[complete:]
+        return b64encode(content[:complete])
+
+    def finish(self) -> bytes:
+        return b64encode(self._rest)
 
 
 class _PartEncoder:
@@ -76,6 +98,9 @@ class _PartEncoder:
     def encode(self, part: bytes) -> bytes:
         """Return the encoded part; a character that it cuts belongs to the next."""
         return encode(self._decoder.decode(part))[1:-1]
+
+    def finish(self) -> bytes:
+        return b""
 
     @property
     def is_complete(self) -> bool:

@@ -26,7 +26,7 @@ _ROW_OVERHEAD_BYTES: Final = 512
 def encode_listing(
     parts: LruCache[Any, Any], store: object, rows: Iterable[tuple[File, bytes]], *, raw: bool
 ) -> SharedBody:
-    """Encode a listing of a store. Raises Conflict if a content is not text."""
+    """Encode a listing of a store."""
     chunks: list[bytes] = []
     size = 0
     for file, stored in rows:

@@ -7,12 +7,15 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
+from carrel.actions.files import files
 from carrel.actions.runs import diff as runs_diff
 from carrel.actions.runs import runs, snapshots
 from carrel.actions.runs.diff import Difference
 from carrel.core.access import Permission
-from carrel.core.errors import Conflict, NotFound, ValidationError
+from carrel.core.errors import Conflict, NotFound, RangeNotSatisfiable, ValidationError
 from carrel.core.identifiers import Path
+from carrel.core.overlay.compose import File
+from carrel.server.http.byte_ranges import wants_bytes
 from carrel.server.http.endpoint import (
     IF_NONE_MATCH,
     Request,
@@ -21,13 +24,20 @@ from carrel.server.http.endpoint import (
     endpoint,
 )
 from carrel.server.http.not_modified import etag_matches
-from carrel.server.http.response import Response
+from carrel.server.http.response import JSON_TYPE, HeaderPairs, Response, encode
+from carrel.server.rest.files.file_bytes import (
+    BYTE_HEADERS,
+    BYTE_RESPONSE_HEADERS,
+    VARY,
+    bytes_response,
+)
 from carrel.server.rest.files.file_models import (
     OverlayFileListModel,
     OverlayFileModel,
     PositiveInt,
     overlay_file_to_model,
 )
+from carrel.server.rest.files.large_files import PLACEHOLDER, is_large, stream_file
 
 _TAG: Final = "Runs"
 _IMMUTABLE_CACHE: Final = "private, max-age=31536000, immutable"
@@ -74,21 +84,39 @@ async def list_run_files(request: Request) -> Response:
     "GET",
     "/v1/runs/{id}/files/{path...}",
     permission=Permission.WORKSPACE_READ,
-    responses={200: OverlayFileModel, 304: None},
-    refusals=(ValidationError, NotFound, Conflict),
-    headers=(IF_NONE_MATCH,),
-    response_headers=("ETag", "Cache-Control"),
+    responses={200: OverlayFileModel, 206: None, 304: None},
+    byte_responses=frozenset({200, 206}),
+    refusals=(ValidationError, NotFound, Conflict, RangeNotSatisfiable),
+    headers=(IF_NONE_MATCH, *BYTE_HEADERS),
+    response_headers=("ETag", "Cache-Control", *BYTE_RESPONSE_HEADERS),
     id="runs_file",
     tag=_TAG,
 )
 async def get_run_file(request: Request) -> Response:
-    """Get a file of a run's snapshot. Its content never changes."""
+    """Get a file of a run's snapshot. Its content never changes.
+
+    As JSON, or with `Accept: application/octet-stream` as bytes of its own content type.
+    """
     run = await runs.get(request.ports, request.actor, request.params["id"])
-    file, content = await snapshots.read_file(request.ports, run, Path(request.params["path"]))
-    headers = {"ETag": file.etag, "Cache-Control": _IMMUTABLE_CACHE}
+    file = await snapshots.find_file(request.ports, run, Path(request.params["path"]))
+    response = await _file_response(request, file)
+    await snapshots.verify_snapshot_kept(request.ports, run)
+    return response
+
+
+async def _file_response(request: Request, file: File) -> Response:
+    cache = (b"cache-control", _IMMUTABLE_CACHE.encode())
+    headers: HeaderPairs = [(b"etag", file.etag.encode()), cache, VARY]
     if etag_matches(request, file.etag):
-        return Response.empty(304, headers)
-    return Response.json(overlay_file_to_model(file, content), headers=headers)
+        return Response(304, b"", headers)
+    if wants_bytes(request):
+        return await bytes_response(request, file, [cache], raw=False)
+    if is_large(file):
+        model = encode(overlay_file_to_model(file, PLACEHOLDER, raw=True))
+        return await stream_file(request.ports, file, model, headers)
+    content = await files.read_content(request.ports, file)
+    model = encode(overlay_file_to_model(file, content))
+    return Response(200, model, [JSON_TYPE, *headers])
 
 
 @endpoint(
