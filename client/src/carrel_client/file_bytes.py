@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from carrel_client.byte_sources import Source, open_source
-from carrel_client.byte_targets import DownloadTarget, Target
+from carrel_client.byte_streams import DownloadTarget, Source, Target, open_source
 from carrel_client.drivers import Sleep, Steps, TransportFailure, run_blocking
 from carrel_client.errors import InvalidResponse, ValidationError
 from carrel_client.file_models import FileRow, row_from_json

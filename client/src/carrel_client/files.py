@@ -5,8 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import Any, Final
 
-from carrel_client.byte_sources import Source
-from carrel_client.byte_targets import Target
+from carrel_client.byte_streams import Source, Target
 from carrel_client.drivers import Driver, Steps, operation
 from carrel_client.errors import CarrelError, IncompleteWorkspace, ValidationError
 from carrel_client.event_iterators import event_stream

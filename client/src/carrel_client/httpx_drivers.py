@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from carrel_client.byte_sources import PART_BYTES
+from carrel_client.byte_streams import PART_BYTES
 from carrel_client.drivers import (
     AsyncDriver,
     OpenedStream,

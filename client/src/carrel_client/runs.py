@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from carrel_client.byte_targets import Target
+from carrel_client.byte_streams import Target
 from carrel_client.drivers import Driver, Resource, Steps, operation
 from carrel_client.errors import InvalidResponse
 from carrel_client.event_iterators import event_stream

@@ -98,7 +98,7 @@ async def _upload(
     files: Files[AsyncDriver], path: str, content: IO[bytes], metadata: Mapping[str, Any]
 ) -> _Written:
     """Send the content in parts."""
-    from carrel_client.byte_sources import open_source  # noqa: PLC0415 - so that --help stays quick
+    from carrel_client.byte_streams import open_source  # noqa: PLC0415 - so that --help stays quick
 
     with content:
         opened = await asyncio.to_thread(open_source, content)

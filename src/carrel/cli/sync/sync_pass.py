@@ -394,8 +394,5 @@ class _ChangedSinceScan(Exception):
 
 def _remote_file(row: FileRow) -> RemoteFile:
     is_protected = row.file_class != "live"
-    return RemoteFile(
-        row.sha256,
-        is_own=is_protected or row.source.startswith("agent-override"),
-        read_only=is_protected,
-    )
+    is_own = is_protected or row.source.startswith("agent-override")
+    return RemoteFile(row.sha256, is_own=is_own, read_only=is_protected)

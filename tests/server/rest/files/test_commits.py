@@ -357,36 +357,6 @@ async def test_a_commit_retried_after_a_crash_gets_the_lost_response(
     assert repeated.json() == retried.json()
 
 
-async def test_limits_hold_for_the_whole_commit(ada: httpx.AsyncClient) -> None:
-    await ada.put("/v1/policy", json={"limits": {"maxFiles": 2, "maxFileBytes": 1024}})
-    root = "host/workspace"
-    three = [{"op": "put", "path": f"{n}.md", "content": "x"} for n in range(3)]
-    assert (await commit(ada, root, *three)).status_code == 413
-    assert await texts(ada, root) == {}
-    big = {"op": "put", "path": "b.md", "content": "x" * 1025}
-    refused = await commit(ada, root, three[0], big)
-    assert refused.status_code == 413
-    assert [row["path"] for row in refused.json()["details"]["failed"]] == ["b.md"]
-    assert (await commit(ada, root, *three[:2])).status_code == 200
-
-
-async def test_binary_contents_are_put_as_base64(ada: httpx.AsyncClient) -> None:
-    write = {"op": "put", "path": "a.bin", "content": "/wA=", "encoding": "base64"}
-    response = await commit(ada, "workspaces/team", write | {"contentType": "image/png"})
-    [row] = response.json()["results"]
-    assert row["size"] == 2
-
-
-async def test_new_paths_of_one_commit_collide_in_letter_case(ada: httpx.AsyncClient) -> None:
-    classes = [{"pattern": "rules/**", "class": "pinned"}]
-    assert (await ada.put("/v1/policy", json={"classes": classes})).status_code == 200
-    writes = [{"op": "put", "path": path, "content": "x"} for path in ("rules/A.md", "rules/a.md")]
-    refused = await commit(ada, "templates/sales", *writes)
-    assert refused.status_code == 400, refused.text
-    assert (await commit(ada, "templates/sales", writes[0])).status_code == 200
-    assert (await commit(ada, "templates/sales", writes[1])).status_code == 400
-
-
 async def test_an_agents_own_key_commits_only_what_its_policy_allows(
     server: FullApp, ada: httpx.AsyncClient
 ) -> None:
