@@ -1,7 +1,7 @@
 """Bytes to upload, and targets of a download.
 
-A source is read in parts, and from its start again when a request is retried. A target is a new file
-that replaces the old one, or an open file.
+A source is read in parts, and from its start again when a request is retried. A target is a new
+file that replaces the old one, or an open file.
 """
 
 from __future__ import annotations
