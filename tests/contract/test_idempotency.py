@@ -123,7 +123,7 @@ async def test_a_commit_records_its_versions_with_the_key(ports: Ports) -> None:
     [outcome] = await ports.trees.commit([commit(*writes, idempotency_key=KEY)])
 
     assert [head.version for head in assert_applied(outcome).heads] == [2, 1]
-    assert await claim(ports) == Committed((2, 1))
+    assert await claim(ports) == Committed((2, 1), revision=2)
 
 
 async def test_a_commit_without_writes_is_recorded_with_the_key(ports: Ports) -> None:
@@ -139,7 +139,7 @@ async def test_a_committed_key_survives_age_and_release(ports: Ports) -> None:
 
     await ports.idempotency.release(KEY)
 
-    assert await claim(ports, now=NOW + 100, stale=NOW + 50) == Committed((1,))
+    assert await claim(ports, now=NOW + 100, stale=NOW + 50) == Committed((1,), revision=1)
 
 
 async def test_a_committed_key_can_be_completed(ports: Ports) -> None:

@@ -63,8 +63,8 @@ class IdempotentOperation(Struct, Generic[Result], frozen=True, kw_only=True):
     """Raised if the key has a different fingerprint."""
     in_progress: Refusal
     """Raised if another request holds the claim."""
-    rebuild: Callable[[tuple[int, ...]], Awaitable[Result]] | None = None
-    """Builds the result of a commit, given its versions, if none was stored."""
+    rebuild: Callable[[Committed], Awaitable[Result]] | None = None
+    """Builds the result of a commit if none was stored."""
     stores_rebuilt: bool = True
     """False if a rebuilt result lacks parts that the first call may still store."""
     is_final: Callable[[Result], bool] = lambda _: True
@@ -107,13 +107,13 @@ async def run_once(
             raise operation.mismatch
         case InProgress():
             raise operation.in_progress
-        case Committed(versions):
+        case Committed(versions) as committed:
             if operation.rebuild is None:
                 raise Conflict(
                     "the request was committed before, but its response was not stored",
                     versions=versions,
                 )
-            rebuilt = await operation.rebuild(versions)
+            rebuilt = await operation.rebuild(committed)
             if not operation.stores_rebuilt:
                 return rebuilt
             return await _complete(ports, operation, rebuilt)

@@ -28,6 +28,7 @@ from carrel.server.rest.agents import (
 )
 from carrel.server.rest.events import events, webhooks
 from carrel.server.rest.files import (
+    commits,
     defaults,
     drafts,
     files,
@@ -42,6 +43,7 @@ from carrel.server.rest.sandbox import account_records, approvals
 
 _MODULES: Final = (
     files,
+    commits,
     history,
     drafts,
     impacts,

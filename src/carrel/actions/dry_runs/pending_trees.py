@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from carrel.core.store.commit import (
     Quota,
     QuotaExceeded,
     Write,
+    stored_file_id,
 )
 from carrel.core.store.entry import Entry, Head, Version
 from carrel.core.store.tree import Tree, build_tree
@@ -129,24 +131,28 @@ class PendingTrees:
         return {(tree.scope, path): head for tree in trees for path, head in tree.heads.items()}
 
     async def _path_occupied(self, commit: Commit) -> PathOccupied | None:
+        deleted = {(write.scope, write.path) for write in commit.writes if write.is_deletion}
         for check in commit.path_checks:
-            if occupant := await self._find_occupant(check):
+            if occupant := await self._find_occupant(check, deleted):
                 return PathOccupied(check, occupant)
         return None
 
-    async def _find_occupant(self, check: PathFree) -> Path | None:
+    async def _find_occupant(self, check: PathFree, deleted: AbstractSet[_Key]) -> Path | None:
         path = check.path
         above = await self.read(check.scopes, (path, *path.parents))
         if above[0].entry(path):
             return None
         below = await self.read(check.scopes, prefix=f"{path}/")
         for parents, directory in zip(above, below, strict=True):
+            scope = parents.scope
             for parent in path.parents:
-                if parents.entry(parent):
+                if parents.entry(parent) and (scope, parent) not in deleted:
                     return parent
-            if not parents.entry(path) and _is_live(parents.heads.get(path)):
+            is_directory = not parents.entry(path) and _is_live(parents.heads.get(path))
+            if is_directory and (scope, path) not in deleted:
                 return path
-            if live_below := (*directory.heads, *directory.directories):
+            below_paths = (*directory.heads, *directory.directories)
+            if live_below := [path for path in below_paths if (scope, path) not in deleted]:
                 return min(live_below)
         return None
 
@@ -200,6 +206,7 @@ class PendingTrees:
             write.entry,
             max(write.version_offset, previous.version_offset if previous else 0),
             write.directory,
+            stored_file_id(write, previous),
         )
         self._changes.heads.setdefault(write.scope, {})[write.path] = head
         entry, replaced = write.entry, previous.entry if previous else None

@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
-import re
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from carrel.actions.files import write_checks
 from carrel.actions.overlay.agent_layers import load_resolver
 from carrel.actions.overlay.path_clashes import check_new_path
 from carrel.actions.overlay.stacks import load_related_scopes, load_workspace_revision
 from carrel.actions.policy.tenant_rules import TenantRules, find_cached_rules, load_rules
 from carrel.actions.retry import MAX_ATTEMPTS, retry_on_conflict
-from carrel.core.access import Actor, CredentialKind, require_write_access
-from carrel.core.agents.identity_name import IDENTITY_PATH, parse_names
+from carrel.core.access import Actor
+from carrel.core.agents.identity_name import IDENTITY_PATH
 from carrel.core.errors import (
     Busy,
-    Conflict,
-    Forbidden,
-    NotFound,
     Refusal,
-    ValidationError,
-    WorkspaceTooLarge,
 )
 from carrel.core.identifiers import Path, ScopeKind, Stack
 from carrel.core.overlay import agent_writes, planned_writes
 from carrel.core.overlay.agent_resolution import AgentFileResolver, file_from_version
 from carrel.core.overlay.agent_writes import NewContent
 from carrel.core.overlay.compose import File, Layers
-from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.placeholders import render_bytes
 from carrel.core.overlay.planned_writes import PlannedWrite, path_occupied_error
 from carrel.core.overlay.write_condition import UNCONDITIONAL, WriteCondition
 from carrel.core.redaction.redactor import RedactionResult
-from carrel.core.runs import RunStatus
 from carrel.core.store.commit import (
     Applied,
     Commit,
@@ -46,16 +38,7 @@ from carrel.core.store.commit import (
 )
 from carrel.core.store.entry import MARKDOWN, Head
 from carrel.core.store.idempotency import IdempotencyKey
-from carrel.core.store.record import RecordType
 from carrel.ports import Ports
-from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
-
-_MEDIA_TYPE: Final = re.compile(
-    r"[A-Za-z0-9!#$&^_.+-]{1,64}/[A-Za-z0-9!#$&^_.+-]{1,64}(;[ -~]{0,96})?"
-)
-
-_CLASSIFIED_KINDS: Final = frozenset({ScopeKind.AGENT, ScopeKind.TEMPLATE, ScopeKind.DEFAULTS})
-"""Scopes whose files have a class."""
 
 
 class WriteResult(Struct, frozen=True, gc=False):
@@ -94,10 +77,8 @@ class FileWriter(Struct, frozen=True, gc=False):
     options: WriteOptions
 
     async def put(self, content: bytes) -> WriteResult:
-        if self.options.type is not None and not _MEDIA_TYPE.fullmatch(self.options.type):
-            raise ValidationError("contentType is not a media type")
-        if self.options.run is not None:
-            await self._check_run(self.options.run)
+        write_checks.check_media_type(self.options.type)
+        await write_checks.check_run(self.ports, self.actor, self.stack[0], self.options.run)
         tenant = self.actor.tenant
         rules = find_cached_rules(self.ports, tenant) or await load_rules(self.ports, tenant)
         try:
@@ -124,10 +105,9 @@ class FileWriter(Struct, frozen=True, gc=False):
 
     @retry_on_conflict()
     async def delete(self) -> Head:
-        if self.options.run is not None:
-            await self._check_run(self.options.run)
+        await write_checks.check_run(self.ports, self.actor, self.stack[0], self.options.run)
         rules = await load_rules(self.ports, self.actor.tenant)
-        self._require_writable(rules)
+        write_checks.require_writable(self.actor, self.stack[0], self.path, rules)
         layers, condition = await self._read_layers(), self.options.condition
         resolver = (
             await self._load_resolver(rules) if self.stack[0].kind is ScopeKind.AGENT else None
@@ -137,9 +117,7 @@ class FileWriter(Struct, frozen=True, gc=False):
         else:
             planned = agent_writes.plan_agent_delete(layers, self.path, resolver, condition)
             layers_after = (replace(layers[0], heads={}), *layers[1:])
-            await self._check_name_unchanged(
-                resolver, layers, await self._render(resolver, layers_after)
-            )
+            await self._check_name_unchanged(resolver, layers, layers_after)
         head = await self._commit(rules, planned, f"delete {self.path.text}")
         if head is None:
             raise Busy.with_conflicts(str(self.path))
@@ -199,20 +177,11 @@ class FileWriter(Struct, frozen=True, gc=False):
         return WriteResult(file, redacted.content, redacted)
 
     async def _check_name_unchanged(
-        self, resolver: AgentFileResolver, layers: Layers, after: bytes
+        self, resolver: AgentFileResolver, before: Layers, after: Layers | bytes
     ) -> None:
         """Raise Forbidden if an agent changes its own name."""
-        if self.actor.kind is not CredentialKind.AGENT or self.path != IDENTITY_PATH:
-            return
-        if parse_names(await self._render(resolver, layers)) != parse_names(after):
-            raise Forbidden("an agent may change its IDENTITY.md, but not its name")
-
-    async def _render(self, resolver: AgentFileResolver, layers: Layers) -> bytes:
-        file = resolver.resolve(self.path, layers)
-        if file is None:
-            return b""
-        content = (await self.ports.blobs.get([file.blob]))[file.blob.digest]
-        return content if file.variables is None else render_bytes(content, file.variables)
+        if self.path == IDENTITY_PATH:
+            await write_checks.check_name_unchanged(self.ports, self.actor, resolver, before, after)
 
     async def _read_layers(self) -> Layers:
         return await self.ports.trees.read(self.stack, (self.path,))
@@ -227,25 +196,11 @@ class FileWriter(Struct, frozen=True, gc=False):
 
         Raises Forbidden, WorkspaceTooLarge or ValidationError.
         """
-        self._require_writable(rules)
-        if self.stack[0].kind in _CLASSIFIED_KINDS:
-            rules.policy.classes.check_path(self.path)
-        if rules.redactor.find_in_text(self.path.text):
-            raise ValidationError("the path contains a secret")
-        if self.options.type is not None and rules.redactor.find_in_text(self.options.type):
-            raise ValidationError("contentType contains a secret")
-        if len(content) > THREAD_THRESHOLD_BYTES:
-            return await asyncio.to_thread(rules.redact_file, self.stack[0], content)
-        return rules.redact_file(self.stack[0], content)
-
-    def _require_writable(self, rules: TenantRules) -> None:
         scope = self.stack[0]
-        if scope.kind is not ScopeKind.AGENT:
-            return
-        require_write_access(self.actor, scope, self.path, rules.policy.agent_writable)
-        pinned = rules.policy.classes.class_of(self.path) is FileClass.PINNED
-        if self.actor.kind is CredentialKind.AGENT and pinned:
-            raise Forbidden(f"{self.path} is pinned: an agent cannot override its own guardrails")
+        write_checks.require_writable(self.actor, scope, self.path, rules)
+        write_checks.check_path(scope, self.path, rules)
+        write_checks.check_type_secret(self.options.type, rules)
+        return await write_checks.redact_content(rules, scope, content)
 
     async def _commit(self, rules: TenantRules, planned: PlannedWrite, reason: str) -> Head | None:
         """Return the new head, or None if the write must be planned again."""
@@ -270,7 +225,7 @@ class FileWriter(Struct, frozen=True, gc=False):
             quotas=(limits.quota(scope),) if planned.write.entry else (),
             max_versions=limits.max_versions,
             run=options.run,
-            audit_subjects=() if scope.kind is not ScopeKind.AGENT else self._audit_subjects(rules),
+            audit_subjects=write_checks.audit_subjects(scope, self.path, rules),
             idempotency_key=options.idempotency_key,
             key=self.actor.key_reference,
         )
@@ -281,38 +236,6 @@ class FileWriter(Struct, frozen=True, gc=False):
             case PathOccupied():
                 raise path_occupied_error(outcome)
             case QuotaExceeded():
-                raise quota_error(outcome)
+                raise write_checks.quota_error(outcome)
             case ExpectationFailed():
                 return None
-
-    def _audit_subjects(self, rules: TenantRules) -> tuple[str, ...]:
-        """Audit subjects of the write: overrides of pinned files are audited."""
-        scope = self.stack[0]
-        if (
-            scope.kind is not ScopeKind.AGENT
-            or rules.policy.classes.class_of(self.path) is not FileClass.PINNED
-        ):
-            return ()
-        return (f"{RecordType.AGENT}/{scope.name}",)
-
-    async def _check_run(self, id: str) -> None:
-        """Check that a named run belongs to this workspace and has not ended.
-
-        A shared workspace accepts runs of any agent.
-        """
-        [run] = await self.ports.runs.get(self.actor.tenant, [id])
-        scope = self.stack[0]
-        if run is None or not (
-            run.scope == scope or (scope.is_shared_workspace and run.scope.kind is ScopeKind.AGENT)
-        ):
-            raise NotFound(f"no such run: {id}")
-        if run.status is not RunStatus.RUNNING:
-            raise Conflict(f"the run is {run.status}", status=run.status)
-
-
-def quota_error(exceeded: QuotaExceeded) -> WorkspaceTooLarge:
-    if exceeded.files > exceeded.quota.max_files:
-        limit = exceeded.quota.max_files
-        return WorkspaceTooLarge(f"the workspace may have {limit} files", maxFiles=limit)
-    limit = exceeded.quota.max_bytes or 0
-    return WorkspaceTooLarge(f"the workspace may have {limit} bytes", maxBytes=limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -28,6 +28,7 @@ from carrel.core.errors import Forbidden, NotFound
 from carrel.core.identifiers import Path, ScopeKind, Stack
 from carrel.core.overlay.agent_resolution import AgentFileResolver, file_from_version
 from carrel.core.overlay.compose import File, Layers, Workspace, compose, resolve, revisions_etag
+from carrel.core.overlay.directories import DirectoryEntry, list_entries
 from carrel.core.overlay.file_classes import FileClassRules
 from carrel.core.overlay.placeholders import PlaceholderValues, render_bytes
 from carrel.core.store.entry import Head
@@ -201,6 +202,12 @@ class WorkspaceView(Struct, frozen=True):
             return compose(self.layers, self.classes)
         workspace = self.agent_layers.resolver.compose(self.layers)
         return open_files(workspace) if self.inherited_only else workspace
+
+    def list_directory(self, prefix: str) -> Sequence[DirectoryEntry]:
+        """List what is directly in the directory that a prefix ends in."""
+        trees = () if self.inherited_only else self.layers
+        directories = {path: head.at for tree in trees for path, head in tree.directories.items()}
+        return list_entries(prefix, self.workspace.files.values(), directories)
 
     @property
     def inherited_files(self) -> InheritedFiles | None:

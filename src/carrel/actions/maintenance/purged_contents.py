@@ -150,7 +150,12 @@ async def _move_path(
     for target in _paths_without_text(purge, head.path) if head.entry else ():
         writes = [
             Write(item.scope, head.path, None),
-            Write(item.scope, target, _replaced_entry(purge, item, contents)),
+            Write(
+                item.scope,
+                target,
+                _replaced_entry(purge, item, contents),
+                file_id=head.file_id(item.scope),
+            ),
         ]
         expects = [
             Expect(item.scope, head.path, head.version),

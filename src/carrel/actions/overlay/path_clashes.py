@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -16,7 +16,7 @@ from carrel.core.accounts import tenant_from_record
 from carrel.core.agents.agent import agent_from_record
 from carrel.core.agents.layers import build_stack
 from carrel.core.agents.template import template_from_record
-from carrel.core.errors import Conflict, ValidationError
+from carrel.core.errors import Conflict, Refusal, ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.maintenance.findings import FindingList
 from carrel.core.overlay.file_classes import FileClassRules
@@ -41,22 +41,52 @@ async def check_new_path(ports: Ports, stack: Stack, path: Path, classes: FileCl
     Raises ValidationError if it collides with a protected path in letter case, and Conflict if an
     agent above a shared layer has it as a directory or a parent of it as a file.
     """
+    for refusal in (await find_refused_paths(ports, stack, (path,), classes)).values():
+        raise refusal
+
+
+async def find_refused_paths(
+    ports: Ports,
+    stack: Stack,
+    paths: Sequence[Path],
+    classes: FileClassRules,
+    deleted: Collection[Path] = (),
+) -> Mapping[Path, Refusal]:
+    """Find the paths that a layer may not get together, with the refusals of `check_new_path`.
+
+    `deleted` are paths that the nearest layer loses at the same time.
+    """
     kind = stack[0].kind
-    is_shared, may_collide = kind in _SHARED_KINDS, classes.may_collide(path)
-    if not is_shared and not (kind is ScopeKind.AGENT and may_collide):
-        return
-    if any(tree.entry(path) for tree in await ports.trees.read(stack, (path,))):
-        return
-    if may_collide:
-        trees = await ports.trees.read(await load_related_scopes(ports, stack))
-        existing = (other for tree in trees for other in tree.heads)
-        if (collision := classes.find_colliding_path(path, existing)) is not None:
-            raise ValidationError(f"{path} collides on some file systems with {collision}")
-    if is_shared:
+    is_shared, colliding = kind in _SHARED_KINDS, [p for p in paths if classes.may_collide(p)]
+    if not is_shared and not (kind is ScopeKind.AGENT and colliding):
+        return {}
+    trees = await ports.trees.read(stack, paths)
+    new_paths = [path for path in paths if not any(tree.entry(path) for tree in trees)]
+    refusals: dict[Path, Refusal] = {}
+    if new_colliding := [path for path in new_paths if path in colliding]:
+        existing = await _load_paths(ports, stack, deleted)
+        for path in new_colliding:
+            others = (other for other in (*existing, *new_paths) if other != path)
+            if (collision := classes.find_colliding_path(path, others)) is not None:
+                problem = f"{path} collides on some file systems with {collision}"
+                refusals[path] = ValidationError(problem)
+    for path in new_paths if is_shared else ():
         async for clash in _iter_follower_clashes(ports, stack[0], path):
-            raise Conflict(
-                f"{path} cannot be a file: {clash.layer} has {clash.path}", path=clash.path.text
-            )
+            problem = f"{path} cannot be a file: {clash.layer} has {clash.path}"
+            refusals.setdefault(path, Conflict(problem, path=clash.path.text))
+            break
+    return refusals
+
+
+async def _load_paths(ports: Ports, stack: Stack, deleted: Collection[Path]) -> Sequence[Path]:
+    """Load the paths of a layer and all that agents compose with it."""
+    trees = await ports.trees.read(await load_related_scopes(ports, stack))
+    return [
+        path
+        for tree in trees
+        for path in tree.heads
+        if tree.scope != stack[0] or path not in deleted
+    ]
 
 
 async def iter_layer_clashes(

@@ -41,6 +41,12 @@ class StackVersion(Struct, frozen=True):
     def number(self) -> int:
         return self.own_version + self.row.head.stack_version
 
+    @property
+    def file_id(self) -> str | None:
+        """Id of the file; None for a deletion and for a directory."""
+        head = self.row.head
+        return head.file_id(self.layer) if head.entry else None
+
 
 class VersionedPath(Struct, frozen=True):
     """A path of a stack, read together with the versions of its layers."""

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.actions.files.file_writer import quota_error
+from carrel.actions.files.write_checks import quota_error
 from carrel.actions.idempotency import IdempotentOperation, json_codec, run_once
 from carrel.actions.overlay.stacks import load_workspace_revision
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
@@ -33,7 +33,7 @@ from carrel.core.sandbox.write_back import (
 )
 from carrel.core.store.commit import Applied, Commit, Outcome, Quota, QuotaExceeded
 from carrel.core.store.entry import Entry, FileAttributes, Head
-from carrel.core.store.idempotency import IdempotencyKey
+from carrel.core.store.idempotency import Committed, IdempotencyKey
 from carrel.core.store.record import CollectionRevision
 from carrel.core.store.tree import Tree
 from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
@@ -125,7 +125,7 @@ async def commit_changes(
     return await run_once(workspace.ports, operation, write_back.commit)
 
 
-async def _no_messages(_: tuple[int, ...]) -> Sequence[str]:
+async def _no_messages(_: Committed) -> Sequence[str]:
     return ()
 
 

@@ -39,7 +39,13 @@ from carrel.core.store.commit import (
     Write,
     event_drafts,
 )
-from carrel.core.store.entry import DIRECTORY_TYPE, Entry, FileAttributes, Head
+from carrel.core.store.entry import (
+    DIRECTORY_TYPE,
+    Entry,
+    FileAttributes,
+    Head,
+    source_to_text,
+)
 from carrel.core.store.record import UNAUDITED_TYPES, RecordType
 
 
@@ -79,7 +85,7 @@ class CommitColumns:
             *transpose(list(self._collections), 2),
             *transpose(self._blob_rows, 2),
             *transpose(self._commit_rows, 5),
-            *transpose(self._write_rows, 1),
+            *transpose(self._write_rows, 3),
             *numeric_columns(ordered_locks(self._exclusive_locks, self._shared_locks), 2),
             *numeric_columns(self._path_numbers, 1),
             *numeric_columns(self._blob_numbers, 2),
@@ -126,7 +132,7 @@ class CommitColumns:
         return outcomes
 
     def _heads(
-        self, versions: Row, offsets: Row, revisions: Row, timestamps: Row, ids: Row
+        self, versions: Row, offsets: Row, revisions: Row, timestamps: Row, ids: Row, file_ids: Row
     ) -> list[Head]:
         """Return the head of each write; those of refused commits are meaningless."""
         writes = (write for commit in self._commits for write in commit.writes)
@@ -139,7 +145,8 @@ class CommitColumns:
                 stored_base = entry.base and Blob(entry.base.digest, entry.base.size, ids[base - 1])
                 entry = Entry(stored_blob, stored_base, entry.type, entry.attributes)
             columns = (versions[index], revisions[index], timestamps[index])
-            heads.append(Head(write.path, *columns, entry, offsets[index] or 0, write.directory))
+            offset, file_id = offsets[index] or 0, file_ids[index]
+            heads.append(Head(write.path, *columns, entry, offset, write.directory, file_id))
         return heads
 
     def _add(self, commit: Commit) -> None:
@@ -200,7 +207,8 @@ class CommitColumns:
             entry = write.entry
             blob = entry and self._blob_index(entry.blob)
             base = entry and entry.base and self._blob_index(entry.base)
-            self._write_rows.append((_type(write),))
+            source = write.source and source_to_text(write.source)
+            self._write_rows.append((_type(write), write.file_id, source))
             is_last = last[path_index] == position
             attributes = write.directory or (entry and entry.attributes) or FileAttributes()
             columns = (write.version_offset, attributes.mode, attributes.mtime_ns)

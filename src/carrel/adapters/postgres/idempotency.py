@@ -25,16 +25,23 @@ class PostgresIdempotencyStore:
         self, key: IdempotencyKey, fingerprint: str, now: TimestampMs, stale_before: TimestampMs
     ) -> Claim:
         parameters = (*_key_columns(key), fingerprint, now, stale_before)
-        is_claimed, stored_fingerprint, versions, status, sealed = await self._database.row(
-            "claim_idempotency_key", *parameters
-        )
+        (
+            is_claimed,
+            stored_fingerprint,
+            versions,
+            revision,
+            status,
+            sealed,
+        ) = await self._database.row("claim_idempotency_key", *parameters)
         if is_claimed:
             return Claimed()
         if stored_fingerprint != fingerprint:
             return KeyMismatch()
         if status is not None:
             return Completed(StoredResponse(status, sealed))
-        return InProgress() if versions is None else Committed(tuple(from_json(versions)))
+        if versions is None:
+            return InProgress()
+        return Committed(tuple(from_json(versions)), revision or 0)
 
     async def complete(self, key: IdempotencyKey, response: StoredResponse) -> None:
         parameters = (*_key_columns(key), response.status, response.sealed)

@@ -154,5 +154,6 @@ async def erase_path(
         await connection.execute(STATEMENTS["begin_path_erasure"])
         await connection.execute(STATEMENTS["erase_path_versions"], *key)
         await connection.execute(STATEMENTS["erase_path_entry"], *key)
+        await connection.execute(STATEMENTS["erase_source_path"], *key)
         await connection.execute(STATEMENTS["raise_scope_revision"], id)
     return len(rows), {content for row in rows for content in row if content is not None}

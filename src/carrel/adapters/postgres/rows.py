@@ -9,7 +9,15 @@ import msgspec
 
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
 from carrel.core.store.blob import Blob
-from carrel.core.store.entry import DIRECTORY_TYPE, MARKDOWN, Entry, FileAttributes, Head, Version
+from carrel.core.store.entry import (
+    DIRECTORY_TYPE,
+    MARKDOWN,
+    Entry,
+    FileAttributes,
+    Head,
+    Version,
+    source_from_text,
+)
 from carrel.core.store.record import Record, RecordType
 
 Row = Sequence[Any]
@@ -36,13 +44,13 @@ def digest_bytes(digest: Digest) -> bytes:
 
 
 def head_from_row(path: Path, row: Row, start: int) -> Head:
-    """Build a head from thirteen columns of the row, starting at `start`.
+    """Build a head from fourteen columns of the row, starting at `start`.
 
     version, revision, at, content, digest, size, type, base, base digest, base size, offset, mode,
-    modification time.
+    modification time, file id.
     """
-    version, revision, at, content, digest, size, media_type, *rest = row[start : start + 13]
-    base, base_digest, base_size, offset, mode, mtime_ns = rest
+    version, revision, at, content, digest, size, media_type, *rest = row[start : start + 14]
+    base, base_digest, base_size, offset, mode, mtime_ns, file_id = rest
     if content is None:
         directory = FileAttributes(mode, mtime_ns) if media_type == DIRECTORY_TYPE else None
         return Head(path, version, revision, at, None, offset, directory)
@@ -50,13 +58,14 @@ def head_from_row(path: Path, row: Row, start: int) -> Head:
     attributes = None if mode is mtime_ns is None else FileAttributes(mode, mtime_ns)
     blob = blob_from_row(content, digest, size)
     entry = Entry(blob, base_blob, media_type or MARKDOWN, attributes)
-    return Head(path, version, revision, at, entry, offset)
+    return Head(path, version, revision, at, entry, offset, None, file_id)
 
 
 def version_from_row(path: Path, row: Row, start: int) -> Version:
-    """From a head's columns, author, reason, run and redacted."""
-    author, reason, run, redacted = row[start + 13 : start + 17]
-    return Version(head_from_row(path, row, start), author, reason, run, bool(redacted))
+    """From a head's columns, author, reason, run, redacted and source."""
+    author, reason, run, redacted, source = row[start + 14 : start + 19]
+    head = head_from_row(path, row, start)
+    return Version(head, author, reason, run, bool(redacted), source_from_text(source))
 
 
 def record_from_row(row: Row, start: int = 0) -> Record:

@@ -42,7 +42,7 @@ CREATE INDEX content_external ON content (digest) WHERE body IS NULL;
 -- Current head of each path. `content` NULL is a tombstone, which continues the version numbers, or
 -- a directory that may be empty if its `type` is 'inode/directory'. A stack of layers shows
 -- `version` + `version_offset`. `mode` and `mtime_ns` (nanoseconds) are NULL unless a command set
--- them.
+-- them. `file_id` is NULL for a file that began as version 1 of its path.
 CREATE TABLE entry (
     scope    bigint NOT NULL,
     path     text COLLATE "C" NOT NULL,
@@ -57,11 +57,13 @@ CREATE TABLE entry (
     version_offset bigint NOT NULL DEFAULT 0,
     mode     integer,
     mtime_ns bigint,
+    file_id  text,
     PRIMARY KEY (scope, path)
 ) WITH (fillfactor = 70);
 
 -- History of each path with author, reason and run, until it is pruned. The content of a
--- `redacted` version (1) was replaced by a marker.
+-- `redacted` version (1) was replaced by a marker. `source` is what a move or copy wrote, as JSON:
+-- ["move" or "copy", version, path].
 CREATE TABLE version (
     scope    bigint NOT NULL,
     path     text COLLATE "C" NOT NULL,
@@ -80,6 +82,8 @@ CREATE TABLE version (
     mode     integer,
     mtime_ns bigint,
     redacted smallint NOT NULL DEFAULT 0,
+    file_id  text,
+    source   text,
     PRIMARY KEY (scope, path, version)
 );
 CREATE INDEX version_by_content ON version (content) WHERE content IS NOT NULL;
@@ -190,7 +194,8 @@ CREATE TABLE key_usage (
     last_used_at bigint NOT NULL
 );
 
--- Idempotency keys with their responses. `versions` is set by the commit itself.
+-- Idempotency keys with their responses. `versions` and `revision` are set by the
+-- commit itself.
 CREATE TABLE idempotency_key (
     tenant      text COLLATE "C" NOT NULL,
     endpoint    text COLLATE "C" NOT NULL,
@@ -200,6 +205,7 @@ CREATE TABLE idempotency_key (
     versions    text,
     status      integer,
     sealed      text,
+    revision    bigint,
     PRIMARY KEY (tenant, endpoint, key)
 );
 CREATE INDEX idempotency_key_by_claimed_at ON idempotency_key (claimed_at);

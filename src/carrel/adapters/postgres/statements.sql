@@ -37,15 +37,15 @@ SELECT acquire_global_lock(), reset_event_xids();
 
 -- name: apply_commits
 SELECT * FROM apply_commits(
-    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15::text::bigint[],
-    $16::text::boolean[], $17::text::integer[], $18::text::bigint[], $19::text::bigint[],
-    $20::text::bigint[], $21::text::bigint[], $22::text::integer[], $23::text::integer[],
-    $24::text::integer[], $25::text::integer[], $26::text::integer[], $27::text::integer[],
-    $28::text::bigint[], $29::text::boolean[], $30::text::integer[], $31::text::bigint[],
-    $32::text::integer[], $33::text::bigint[], $34::text::bigint[], $35::text::integer[],
-    $36::text::integer[], $37::text::integer[], $38::text::integer[], $39::text::integer[],
-    $40::text::integer[], $41::text::integer[], $42::text::boolean[], $43::text::bigint[],
-    $44::text::integer[], $45::text::bigint[]);
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17::text::bigint[],
+    $18::text::boolean[], $19::text::integer[], $20::text::bigint[], $21::text::bigint[],
+    $22::text::bigint[], $23::text::bigint[], $24::text::integer[], $25::text::integer[],
+    $26::text::integer[], $27::text::integer[], $28::text::integer[], $29::text::integer[],
+    $30::text::bigint[], $31::text::boolean[], $32::text::integer[], $33::text::bigint[],
+    $34::text::integer[], $35::text::bigint[], $36::text::bigint[], $37::text::integer[],
+    $38::text::integer[], $39::text::integer[], $40::text::integer[], $41::text::integer[],
+    $42::text::integer[], $43::text::integer[], $44::text::boolean[], $45::text::bigint[],
+    $46::text::integer[], $47::text::bigint[]);
 
 -- name: revisions
 SELECT coalesce(s.revision, 0)
@@ -55,7 +55,7 @@ SELECT coalesce(s.revision, 0)
 
 -- name: heads_by_path
 SELECT coalesce(s.revision, 0), e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, (SELECT value FROM counter WHERE name = 'records')
+       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id, (SELECT value FROM counter WHERE name = 'records')
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY
     AS w (tenant, kind, name, path, n)
   LEFT JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
@@ -66,19 +66,19 @@ SELECT coalesce(s.revision, 0), e.version, e.revision, e.at, e.content, e.digest
 
 -- name: heads_by_path_at_revision
 SELECT coalesce(w.revision, s.revision, 0), h.version, h.revision, h.at, h.content, h.digest, h.size,
-       h.type, h.base, b.digest, b.size, h.version_offset, h.mode, h.mtime_ns,
+       h.type, h.base, b.digest, b.size, h.version_offset, h.mode, h.mtime_ns, h.file_id,
        (SELECT value FROM counter WHERE name = 'records')
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY
     AS w (tenant, kind, name, path, revision, n)
   LEFT JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
   LEFT JOIN LATERAL (
        SELECT e.version, e.revision, e.at, e.content, e.digest, e.size, e.type, e.base,
-              e.version_offset, e.mode, e.mtime_ns
+              e.version_offset, e.mode, e.mtime_ns, e.file_id
          FROM entry AS e
         WHERE w.revision IS NULL AND e.scope = s.id AND e.path = w.path
        UNION ALL
        (SELECT v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base,
-               v.version_offset, v.mode, v.mtime_ns
+               v.version_offset, v.mode, v.mtime_ns, v.file_id
           FROM version AS v
          WHERE v.scope = s.id AND v.path = w.path AND v.revision <= w.revision
          ORDER BY v.version DESC LIMIT 1)) AS h ON true
@@ -87,21 +87,21 @@ SELECT coalesce(w.revision, s.revision, 0), h.version, h.revision, h.at, h.conte
 
 -- name: heads_by_prefix
 SELECT w.n, coalesce(w.revision, s.revision, 0), h.path, h.version, h.revision, h.at, h.content,
-       h.digest, h.size, h.type, h.base, b.digest, b.size, h.version_offset, h.mode, h.mtime_ns,
+       h.digest, h.size, h.type, h.base, b.digest, b.size, h.version_offset, h.mode, h.mtime_ns, h.file_id,
        (SELECT value FROM counter WHERE name = 'records')
   FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY
     AS w (tenant, kind, name, revision, n)
   LEFT JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
   LEFT JOIN LATERAL (
        SELECT e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type, e.base,
-              e.version_offset, e.mode, e.mtime_ns
+              e.version_offset, e.mode, e.mtime_ns, e.file_id
          FROM entry AS e
         WHERE e.scope = s.id AND e.path >= $5 AND ($6::text IS NULL OR e.path < $6)
           AND (e.content IS NOT NULL OR e.type = 'inode/directory' OR w.kind = 'agent')
           AND (w.revision IS NULL OR e.revision <= w.revision)
        UNION ALL
        SELECT e.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base,
-              v.version_offset, v.mode, v.mtime_ns
+              v.version_offset, v.mode, v.mtime_ns, v.file_id
          FROM entry AS e
         CROSS JOIN LATERAL (
               SELECT * FROM version AS n
@@ -114,8 +114,8 @@ SELECT w.n, coalesce(w.revision, s.revision, 0), h.path, h.version, h.revision, 
 
 -- name: versions
 SELECT w.n, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest,
-       b.size, v.version_offset, v.mode, v.mtime_ns, v.author, v.reason,
-       v.run, v.redacted
+       b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id, v.author, v.reason,
+       v.run, v.redacted, v.source
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY
     AS w (tenant, kind, name, path, version, n)
   JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
@@ -126,8 +126,8 @@ SELECT w.n, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.
 
 -- name: history
 SELECT v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest, b.size,
-       v.version_offset, v.mode, v.mtime_ns, v.author, v.reason,
-       v.run, v.redacted
+       v.version_offset, v.mode, v.mtime_ns, v.file_id, v.author, v.reason,
+       v.run, v.redacted, v.source
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id AND v.path = $4 AND v.version < $5
   LEFT JOIN content AS b ON b.id = v.base
@@ -136,8 +136,8 @@ SELECT v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base,
 
 -- name: version_log
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest,
-       b.size, v.version_offset, v.mode, v.mtime_ns, v.author, v.reason,
-       v.run, v.redacted
+       b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id, v.author, v.reason,
+       v.run, v.redacted, v.source
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id
   LEFT JOIN content AS b ON b.id = v.base
@@ -633,7 +633,7 @@ SELECT o.tenant, o.agent
 -- name: stored_versions
 SELECT s.tenant, s.kind, s.name, e.version = v.version, v.scope, v.path, v.version, v.revision,
        v.at, v.content, v.digest, v.size, v.type, v.base, b.digest, b.size, v.version_offset,
-       v.mode, v.mtime_ns, v.author, v.reason, v.run, v.redacted
+       v.mode, v.mtime_ns, v.file_id, v.author, v.reason, v.run, v.redacted, v.source
   FROM version AS v
   JOIN scope AS s ON s.id = v.scope
   JOIN entry AS e ON e.scope = v.scope AND e.path = v.path
@@ -674,6 +674,10 @@ SELECT set_config('carrel.erases', 'on', true);
 
 -- name: erase_path_versions
 DELETE FROM version WHERE scope = $1 AND path = $2;
+
+-- name: erase_source_path
+UPDATE version SET source = NULL
+ WHERE scope = $1 AND source IS NOT NULL AND source::jsonb ->> 2 = $2;
 
 -- name: erase_path_entry
 DELETE FROM entry WHERE scope = $1 AND path = $2;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Final
 
@@ -25,8 +26,15 @@ from carrel.core.store.commit import (
     QuotaExceeded,
     Write,
     event_drafts,
+    stored_file_id,
 )
-from carrel.core.store.entry import DIRECTORY_TYPE, Entry, FileAttributes, Head
+from carrel.core.store.entry import (
+    DIRECTORY_TYPE,
+    Entry,
+    FileAttributes,
+    Head,
+    source_to_text,
+)
 from carrel.core.store.event import WORKSPACE_UPDATED
 from carrel.ports import CorruptContent
 
@@ -62,7 +70,7 @@ class CommitBatch:
 
     def apply(self, commit: Commit) -> Outcome:
         """Apply one commit. Checks everything first, so that a refusal has no effect."""
-        if refusal := self._conflict(commit) or self._path_occupied(commit.path_checks):
+        if refusal := self._conflict(commit) or self._path_occupied(commit):
             return refusal
         requested = commit.writes
         writes: Sequence[Write] = requested
@@ -222,35 +230,47 @@ class CommitBatch:
                 return False
         return True
 
-    def _path_occupied(self, path_checks: Sequence[PathFree]) -> PathOccupied | None:
-        for path_check in path_checks:
-            if occupant := self._find_occupant(path_check):
+    def _path_occupied(self, commit: Commit) -> PathOccupied | None:
+        if not commit.path_checks:
+            return None
+        deleted = {(write.scope, write.path) for write in commit.writes if write.is_deletion}
+        for path_check in commit.path_checks:
+            if occupant := self._find_occupant(path_check, deleted):
                 return PathOccupied(path_check, occupant)
         return None
 
-    def _find_occupant(self, path_check: PathFree) -> Path | None:
+    def _find_occupant(self, path_check: PathFree, deleted: AbstractSet[HeadKey]) -> Path | None:
         path, scopes = path_check.path, path_check.scopes
         if self._is_file(scopes[0], path):
             return None
         for scope in scopes:
             for parent in path.parents:
-                if self._is_file(scope, parent):
+                if self._is_file(scope, parent) and (scope, parent) not in deleted:
                     return parent
-            if self._is_live(scope, path) and not self._is_file(scope, path):
+            is_directory = self._is_live(scope, path) and not self._is_file(scope, path)
+            if is_directory and (scope, path) not in deleted:
                 return path
-            if occupant := self._first_live_below(scope, path):
+            if occupant := self._first_live_below(scope, path, deleted):
                 return occupant
         return None
 
-    def _first_live_below(self, scope: Scope, directory: Path) -> Path | None:
-        """Return the first live path in a directory, including this transaction's changes."""
+    def _first_live_below(
+        self, scope: Scope, directory: Path, deleted: AbstractSet[HeadKey]
+    ) -> Path | None:
+        """Return the first live path in a directory that is not deleted.
+
+        Includes this transaction's changes.
+        """
         changed = self._changed_below.get((scope, directory), ())
-        first_changed = min((path for path in changed if self._is_live(scope, path)), default=None)
+        live = (path for path in changed if self._is_live(scope, path))
+        first_changed = min((path for path in live if (scope, path) not in deleted), default=None)
         id, text = self.scope_state(scope).id, directory.text
         for [text_below] in self._db.execute(
             STATEMENTS["heads_below_path"], (id, f"{text}/", f"{text}0")
         ):
             path = Path(text_below)
+            if (scope, path) in deleted:
+                continue
             if (scope, path) not in self.written_heads or self._is_live(scope, path):
                 return path if first_changed is None else min(first_changed, path)
         return first_changed
@@ -302,14 +322,16 @@ class CommitBatch:
             state.files += _count(entry) - _count(before)
             self._record_below(scope, path)
         state.size += _size(entry) - _size(before)
-        head = Head(path, version, revision, at, entry, offset, write.directory)
+        file_id = stored_file_id(write, previous)
+        head = Head(path, version, revision, at, entry, offset, write.directory, file_id)
         key = (scope, path)
         self._heads[key] = self.written_heads[key] = head
         attributes = (write.directory if entry is None else entry.attributes) or _NO_ATTRIBUTES
-        columns = (*columns, offset, attributes.mode, attributes.mtime_ns)
+        columns = (*columns, offset, attributes.mode, attributes.mtime_ns, file_id)
         row = (id, text, version, revision, at, *columns)
         self._entries[id, text] = row
-        self._versions.append((*row, commit.author, commit.reason, run))
+        source = write.source and source_to_text(write.source)
+        self._versions.append((*row, commit.author, commit.reason, run, source))
         if version > commit.max_versions:
             self._prunes.append((id, text, version - commit.max_versions))
         payload = f'{{"path":{quoted(text)},"version":{version + offset}}}'
@@ -358,9 +380,11 @@ class CommitBatch:
     def _commit_idempotency_key(self, commit: Commit, heads: Sequence[Head]) -> None:
         key = commit.idempotency_key
         assert key
+        revision = max((head.revision for head in heads), default=0)
         versions = json.dumps([head.version for head in heads])
         self._db.execute(
-            STATEMENTS["commit_idempotency_key"], (versions, key.tenant, key.endpoint, key.key)
+            STATEMENTS["commit_files_idempotency_key"],
+            (versions, revision, key.tenant, key.endpoint, key.key),
         )
 
 

@@ -61,13 +61,13 @@ def _claim(
 ) -> Claim:
     row = db.execute(STATEMENTS["idempotency_key"], _key_columns(key)).fetchone()
     if row:
-        stored_fingerprint, claimed_at, versions, status, sealed = row
+        stored_fingerprint, claimed_at, versions, revision, status, sealed = row
         if stored_fingerprint != fingerprint:
             return KeyMismatch()
         if status is not None:
             return Completed(StoredResponse(status, sealed))
         if versions is not None:
-            return Committed(tuple(json.loads(versions)))
+            return Committed(tuple(json.loads(versions)), revision or 0)
         if claimed_at >= stale_before:
             return InProgress()
     db.execute(STATEMENTS["claim_idempotency_key"], (*_key_columns(key), fingerprint, now))

@@ -149,5 +149,6 @@ def erase_path(db: sqlite3.Connection, scope: int, path: str) -> tuple[int, list
     if rows:
         db.execute(STATEMENTS["erase_path_versions"], (scope, path))
         db.execute(STATEMENTS["erase_path_entry"], (scope, path))
+        db.execute(STATEMENTS["erase_source_path"], (scope, path))
         db.execute(STATEMENTS["raise_scope_revision"], (scope,))
     return len(rows), [id for row in rows for id in row if id is not None]

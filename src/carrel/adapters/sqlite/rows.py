@@ -10,7 +10,15 @@ from msgspec.json import decode
 
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
 from carrel.core.store.blob import Blob
-from carrel.core.store.entry import DIRECTORY_TYPE, MARKDOWN, Entry, FileAttributes, Head, Version
+from carrel.core.store.entry import (
+    DIRECTORY_TYPE,
+    MARKDOWN,
+    Entry,
+    FileAttributes,
+    Head,
+    Version,
+    source_from_text,
+)
 from carrel.core.store.record import Record, RecordType
 
 Row = Sequence[Any]
@@ -36,12 +44,12 @@ def digest_bytes(digest: Digest) -> bytes:
 
 
 def head_from_row(row: Row) -> Head:
-    """From path, version, revision, at, content, digest, size, type and six more columns.
+    """From path, version, revision, at, content, digest, size, type and seven more columns.
 
-    These are base, base digest, base size, version offset, mode and modification time.
+    These are base, base digest, base size, version offset, mode, modification time and file id.
     """
     path, version, revision, at, content, digest, size, media_type = row[:8]
-    base, base_digest, base_size, offset, mode, mtime_ns = row[8:]
+    base, base_digest, base_size, offset, mode, mtime_ns, file_id = row[8:]
     if content is None:
         directory = FileAttributes(mode, mtime_ns) if media_type == DIRECTORY_TYPE else None
         return Head(Path(path), version, revision, at, None, offset, directory)
@@ -49,12 +57,13 @@ def head_from_row(row: Row) -> Head:
     attributes = None if mode is mtime_ns is None else FileAttributes(mode, mtime_ns)
     blob = blob_from_row(content, digest, size)
     entry = Entry(blob, base_blob, media_type or MARKDOWN, attributes)
-    return Head(Path(path), version, revision, at, entry, offset)
+    return Head(Path(path), version, revision, at, entry, offset, None, file_id)
 
 
 def version_from_row(row: Row) -> Version:
-    author, reason, run, redacted = row[14:18]
-    return Version(head_from_row(row[:14]), author, reason, run, bool(redacted))
+    author, reason, run, redacted, source = row[15:20]
+    head = head_from_row(row[:15])
+    return Version(head, author, reason, run, bool(redacted), source_from_text(source))
 
 
 def record_from_row(row: Row) -> Record:

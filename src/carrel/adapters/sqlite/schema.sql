@@ -31,7 +31,7 @@ CREATE TABLE content (
 -- Current head of each path. `content` NULL is a tombstone, which continues the version numbers, or
 -- a directory that may be empty if its `type` is 'inode/directory'. A stack of layers shows
 -- `version` + `version_offset`. `mode` and `mtime_ns` (nanoseconds) are NULL unless a command set
--- them.
+-- them. `file_id` is NULL for a file that began as version 1 of its path.
 CREATE TABLE entry (
     scope    INTEGER NOT NULL REFERENCES scope,
     path     TEXT    NOT NULL,
@@ -46,11 +46,13 @@ CREATE TABLE entry (
     version_offset INTEGER NOT NULL DEFAULT 0,
     mode     INTEGER,
     mtime_ns INTEGER,
+    file_id  TEXT,
     PRIMARY KEY (scope, path)
 ) WITHOUT ROWID;
 
 -- History of each path with author, reason and run, until it is pruned. The content of a
--- `redacted` version (1) was replaced by a marker.
+-- `redacted` version (1) was replaced by a marker. `source` is what a move or copy wrote, as JSON:
+-- ["move" or "copy", version, path].
 CREATE TABLE version (
     scope    INTEGER NOT NULL REFERENCES scope,
     path     TEXT    NOT NULL,
@@ -69,6 +71,8 @@ CREATE TABLE version (
     mode     INTEGER,
     mtime_ns INTEGER,
     redacted INTEGER NOT NULL DEFAULT 0,
+    file_id  TEXT,
+    source   TEXT,
     PRIMARY KEY (scope, path, version)
 ) WITHOUT ROWID;
 
@@ -172,7 +176,8 @@ CREATE TABLE key_usage (
     last_used_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- Idempotency keys with their responses. `versions` is set by the commit itself.
+-- Idempotency keys with their responses. `versions` and `revision` are set by the
+-- commit itself.
 CREATE TABLE idempotency_key (
     tenant      TEXT    NOT NULL,
     endpoint    TEXT    NOT NULL,
@@ -182,6 +187,7 @@ CREATE TABLE idempotency_key (
     versions    TEXT,
     status      INTEGER,
     sealed      TEXT,
+    revision    INTEGER,
     PRIMARY KEY (tenant, endpoint, key)
 ) WITHOUT ROWID;
 

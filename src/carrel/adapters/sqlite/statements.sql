@@ -33,7 +33,7 @@ UPDATE scope SET revision = ?, files = ?, size = ? WHERE id = ?;
 
 -- name: head
 SELECT e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns
+       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id
   FROM entry AS e LEFT JOIN content AS b ON b.id = e.base
  WHERE e.scope = ? AND e.path = ?;
 
@@ -44,14 +44,14 @@ SELECT path FROM entry WHERE scope = ? AND path > ? AND path < ?
 
 -- name: heads
 SELECT w.key, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns
+       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id
   FROM json_each(?) AS w
   CROSS JOIN entry AS e ON e.scope = w.value ->> 0 AND e.path = w.value ->> 1
   LEFT JOIN content AS b ON b.id = e.base;
 
 -- name: head_with_body
 SELECT s.revision, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, iif(e.size > 262144, NULL, c.body)
+       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id, iif(e.size > 262144, NULL, c.body)
   FROM scope AS s
   LEFT JOIN entry AS e ON e.scope = s.id AND e.path = ?
   LEFT JOIN content AS c ON c.id = e.content
@@ -60,7 +60,7 @@ SELECT s.revision, e.path, e.version, e.revision, e.at, e.content, e.digest, e.s
 
 -- name: head_without_body
 SELECT s.revision, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns
+       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id
   FROM scope AS s
   LEFT JOIN entry AS e ON e.scope = s.id AND e.path = ?
   LEFT JOIN content AS b ON b.id = e.base
@@ -68,14 +68,14 @@ SELECT s.revision, e.path, e.version, e.revision, e.at, e.content, e.digest, e.s
 
 -- name: heads_by_path
 SELECT e.scope, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns
+       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id
   FROM json_each(?) AS w CROSS JOIN json_each(?) AS p
   JOIN entry AS e ON e.scope = w.value AND e.path = p.value
   LEFT JOIN content AS b ON b.id = e.base;
 
 -- name: heads_by_prefix
 SELECT e.scope, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns
+       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id
   FROM json_each(?) AS w
   CROSS JOIN scope AS s ON s.id = w.value
   CROSS JOIN entry AS e ON e.scope = s.id AND e.path >= ? AND e.path < ?
@@ -84,7 +84,7 @@ SELECT e.scope, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size
 
 -- name: heads_by_path_at_revision
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
-       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns
+       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id
   FROM json_each(?3) AS p
   CROSS JOIN version AS v ON v.scope = ?1 AND v.path = p.value AND v.version =
        (SELECT n.version FROM version AS n
@@ -94,12 +94,12 @@ SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
 
 -- name: heads_by_prefix_at_revision
 SELECT e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns
+       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id
   FROM entry AS e LEFT JOIN content AS b ON b.id = e.base
  WHERE e.scope = ?1 AND e.revision <= ?2 AND e.path >= ?3 AND e.path < ?4
 UNION ALL
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
-       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns
+       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id
   FROM entry AS e
   JOIN version AS v ON v.scope = e.scope AND v.path = e.path AND v.version =
        (SELECT n.version FROM version AS n
@@ -110,8 +110,8 @@ SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
 
 -- name: versions
 SELECT w.key, v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
-       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns, v.author, v.reason,
-       v.run, v.redacted
+       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id, v.author, v.reason,
+       v.run, v.redacted, v.source
   FROM json_each(?) AS w
   CROSS JOIN scope AS s ON s.tenant = w.value ->> 0 AND s.kind = w.value ->> 1 AND s.name = w.value ->> 2
   JOIN version AS v ON v.scope = s.id AND v.path = w.value ->> 3 AND v.version = w.value ->> 4
@@ -119,8 +119,8 @@ SELECT w.key, v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, 
 
 -- name: history
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
-       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns, v.author, v.reason,
-       v.run, v.redacted
+       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id, v.author, v.reason,
+       v.run, v.redacted, v.source
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id AND v.path = ? AND v.version < ?
   LEFT JOIN content AS b ON b.id = v.base
@@ -129,8 +129,8 @@ SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
 
 -- name: version_log
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
-       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns, v.author, v.reason,
-       v.run, v.redacted
+       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id, v.author, v.reason,
+       v.run, v.redacted, v.source
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id
   LEFT JOIN content AS b ON b.id = v.base
@@ -154,17 +154,17 @@ SELECT w.value FROM json_each(?) AS w
 
 -- name: add_version
 INSERT INTO version (scope, path, version, revision, at, content, digest, size, base, type,
-                     version_offset, mode, mtime_ns, author, reason, run)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+                     version_offset, mode, mtime_ns, file_id, author, reason, run, source)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: set_entry
 INSERT INTO entry (scope, path, version, revision, at, content, digest, size, base, type,
-                   version_offset, mode, mtime_ns)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                   version_offset, mode, mtime_ns, file_id)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET version = excluded.version, revision = excluded.revision,
    at = excluded.at, content = excluded.content, digest = excluded.digest, size = excluded.size,
    base = excluded.base, type = excluded.type, version_offset = excluded.version_offset,
-   mode = excluded.mode, mtime_ns = excluded.mtime_ns;
+   mode = excluded.mode, mtime_ns = excluded.mtime_ns, file_id = excluded.file_id;
 
 -- name: prune_version
 DELETE FROM version AS v
@@ -362,16 +362,20 @@ DELETE FROM run_layer WHERE run = ?;
 UPDATE run SET event_count = event_count + 1 WHERE id = ? AND tenant = ? RETURNING event_count;
 
 -- name: idempotency_key
-SELECT fingerprint, claimed_at, versions, status, sealed FROM idempotency_key
+SELECT fingerprint, claimed_at, versions, revision, status, sealed FROM idempotency_key
  WHERE tenant = ? AND endpoint = ? AND key = ?;
 
 -- name: claim_idempotency_key
 INSERT INTO idempotency_key (tenant, endpoint, key, fingerprint, claimed_at) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET fingerprint = excluded.fingerprint, claimed_at = excluded.claimed_at,
-   versions = NULL, status = NULL, sealed = NULL;
+   versions = NULL, revision = NULL, status = NULL, sealed = NULL;
 
 -- name: commit_idempotency_key
 UPDATE idempotency_key SET versions = ? WHERE tenant = ? AND endpoint = ? AND key = ?;
+
+-- name: commit_files_idempotency_key
+UPDATE idempotency_key SET versions = ?, revision = ?
+ WHERE tenant = ? AND endpoint = ? AND key = ?;
 
 -- name: complete_idempotency_key
 UPDATE idempotency_key SET status = ?, sealed = ?
@@ -697,7 +701,7 @@ SELECT o.tenant, o.agent
 -- name: stored_versions
 SELECT s.tenant, s.kind, s.name, e.version = v.version, v.scope, v.path, v.version, v.revision,
        v.at, v.content, v.digest, v.size, v.type, v.base, b.digest, b.size, v.version_offset,
-       v.mode, v.mtime_ns, v.author, v.reason, v.run, v.redacted
+       v.mode, v.mtime_ns, v.file_id, v.author, v.reason, v.run, v.redacted, v.source
   FROM version AS v
  CROSS JOIN scope AS s ON s.id = v.scope
  CROSS JOIN entry AS e ON e.scope = v.scope AND e.path = v.path
@@ -732,6 +736,9 @@ SELECT v.content, v.base FROM entry AS e JOIN version AS v ON v.scope = e.scope 
 
 -- name: erase_path_versions
 DELETE FROM version WHERE scope = ? AND path = ?;
+
+-- name: erase_source_path
+UPDATE version SET source = NULL WHERE scope = ? AND source ->> 2 = ?;
 
 -- name: erase_path_entry
 DELETE FROM entry WHERE scope = ? AND path = ?;

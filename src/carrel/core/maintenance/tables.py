@@ -23,6 +23,7 @@ _ENTRY_COLUMNS: Final[Mapping[str, Any]] = {
 }
 
 _ATTRIBUTE_COLUMNS: Final[Mapping[str, Any]] = {"mode": int | None, "mtime_ns": int | None}
+_FILE_ID: Final[Mapping[str, Any]] = {"file_id": str | None}
 
 COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
     "counter": {"name": str, "value": int},
@@ -31,12 +32,12 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
         **{"revision": int, "files": int, "size": int},
     },
     "content": {"id": int, "digest": bytes, "size": int, "created_at": int, "body": bytes | None},
-    "entry": {**_ENTRY_COLUMNS, "version_offset": int, **_ATTRIBUTE_COLUMNS},
+    "entry": {**_ENTRY_COLUMNS, "version_offset": int, **_ATTRIBUTE_COLUMNS, **_FILE_ID},
     "version": {
         **_ENTRY_COLUMNS,
         **{"author": str, "reason": str, "run": str | None, "version_offset": int},
         **_ATTRIBUTE_COLUMNS,
-        "redacted": int,
+        **{"redacted": int, **_FILE_ID, "source": str | None},
     },
     "run": {
         **{"id": str, "tenant": str, "scope": int, "workflow": str, "mode": str, "status": str},
@@ -63,6 +64,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
     "idempotency_key": {
         **{"tenant": str, "endpoint": str, "key": str, "fingerprint": str, "claimed_at": int},
         **{"versions": str | None, "status": int | None, "sealed": str | None},
+        "revision": int | None,
     },
     "delivery": {
         **{"id": str, "tenant": str, "webhook": str, "type": str, "body": bytes},
@@ -92,9 +94,13 @@ OPTIONAL_TABLES: Final = frozenset({"session", "session_entry", "recall"})
 """Tables added in later versions; older backups lack them."""
 
 ADDED_COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "entry": {"version_offset": 0, "mode": None, "mtime_ns": None},
-    "version": {"version_offset": 0, "mode": None, "mtime_ns": None, "redacted": 0},
+    "entry": {"version_offset": 0, "mode": None, "mtime_ns": None, "file_id": None},
+    "version": {
+        **{"version_offset": 0, "mode": None, "mtime_ns": None, "redacted": 0},
+        **{"file_id": None, "source": None},
+    },
     "audit": {"key_id": "", "key_name": ""},
+    "idempotency_key": {"revision": None},
 }
 """Last columns of a table that were added later, with their values in older backups."""
 

@@ -59,6 +59,11 @@ class File(Struct, frozen=True, gc=False):
         return self.head.path
 
     @property
+    def file_id(self) -> str:
+        """Id that stays when the file is moved; an override has its own."""
+        return self.head.file_id(self.source)
+
+    @property
     def blob(self) -> Blob:
         return self.entry.blob
 

@@ -47,9 +47,9 @@ def plan_put(
     current_type = current.entry.type if current else MARKDOWN
     attributes = _kept_attributes(layers[0].entry(path))
     entry = Entry(blob, upstream_blob(path, layers[1:]), type or current_type, attributes)
-    path_checks = _path_checks(path, tuple(tree.scope for tree in layers))
+    checks = new_path_checks(path, tuple(tree.scope for tree in layers))
     write = Write(layers[0].scope, path, entry, version_offset(layers, path, current))
-    return PlannedWrite(_expectations(layers, path, condition), write, path_checks)
+    return PlannedWrite(_expectations(layers, path, condition), write, checks)
 
 
 def _kept_attributes(current: Entry | None) -> FileAttributes | None:
@@ -84,10 +84,10 @@ def plan_put_without_read(
     if expect is None:
         return None
     write = Write(scope, path, Entry(blob, None, type))
-    return PlannedWrite(expect, write, _path_checks(path, (scope,)))
+    return PlannedWrite(expect, write, new_path_checks(path, (scope,)))
 
 
-def _path_checks(path: Path, scopes: Stack) -> tuple[PathFree, ...]:
+def new_path_checks(path: Path, scopes: Stack) -> tuple[PathFree, ...]:
     """RFC 0059 workspaces are flat: a path is a name and needs no check.
 
     Shared workspaces are materialized on disk for commands, so their paths must not nest in files.

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from carrel.core.identifiers import Path, Scope, TimestampMs
-from carrel.core.store.entry import Entry, FileAttributes, Head
+from carrel.core.store.entry import Entry, FileAttributes, Head, VersionSource, new_file_id
 from carrel.core.store.event import RECORD_CHANGED, EventDraft
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import (
@@ -54,10 +54,25 @@ class Write(Struct, frozen=True, gc=False):
     """Least offset of the new version on a stack: see Head. It never decreases."""
     directory: FileAttributes | None = None
     """Without an entry: makes the path a directory, which may be empty."""
+    file_id: str | None = None
+    """Id of the file that is moved here; None keeps the id of the path's file, or begins one."""
+    source: VersionSource | None = None
+    """Version that is moved or copied here."""
 
     @property
     def is_deletion(self) -> bool:
         return self.entry is None and self.directory is None
+
+
+def stored_file_id(write: Write, previous: Head | None) -> str | None:
+    """File id that the head of a write stores, given the path's head before it."""
+    if write.entry is None:
+        return None
+    if write.file_id is not None or previous is None:
+        return write.file_id
+    if previous.entry is not None:
+        return previous.stored_file_id
+    return new_file_id(write.scope, write.path, previous.version + 1)
 
 
 class Quota(Struct, frozen=True, gc=False):
@@ -98,7 +113,7 @@ class Commit(Struct, frozen=True, gc=False):
     """Single records the decision read; the commit is refused if one has changed."""
     changes: tuple[RecordChange, ...] = ()
     path_checks: tuple[PathFree, ...] = ()
-    """Checked against the state before the commit."""
+    """Checked against the state before the commit, without the paths that it deletes."""
     quotas: tuple[Quota, ...] = ()
     max_versions: int = 100
     """Versions kept per path; versions visible to a kept run are always kept."""

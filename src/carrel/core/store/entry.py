@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+from enum import StrEnum
+
+import msgspec
 from msgspec import Struct
 
-from carrel.core.identifiers import Path, TimestampMs
+from carrel.core.identifiers import Path, Scope, TimestampMs
 from carrel.core.store.blob import Blob
 
 MARKDOWN = "text/markdown"
@@ -36,6 +40,25 @@ class Entry(Struct, frozen=True, gc=False):
     """Mode and time given by a command; None for a file that no command wrote."""
 
 
+class TransferKind(StrEnum):
+    MOVE = "move"
+    COPY = "copy"
+
+
+class VersionSource(Struct, frozen=True, gc=False, array_like=True):
+    """Version whose file was moved or copied here, in the same scope."""
+
+    kind: TransferKind
+    version: int
+    path: str
+
+
+def new_file_id(scope: Scope, path: Path, version: int) -> str:
+    """Id of a file that begins at a version of a path. It stays when the file is moved."""
+    facts = (scope.tenant, scope.kind, scope.name, path.text, str(version))
+    return "f_" + hashlib.sha256("\n".join(facts).encode()).hexdigest()[:24]
+
+
 class Head(Struct, frozen=True, gc=False):
     """Latest version of a path in a scope.
 
@@ -53,6 +76,12 @@ class Head(Struct, frozen=True, gc=False):
     """Versions of lower layers that a stack counts before this one; 0 in a stack of one layer."""
     directory: FileAttributes | None = None
     """Attributes of a directory that exists by itself, even if it is empty."""
+    stored_file_id: str | None = None
+    """Id of the file; None if it began as version 1 of this path."""
+
+    def file_id(self, scope: Scope) -> str:
+        """Id of the file, given the scope of this head."""
+        return self.stored_file_id or new_file_id(scope, self.path, 1)
 
     @property
     def stack_version(self) -> int:
@@ -74,3 +103,13 @@ class Version(Struct, frozen=True, gc=False):
     run: str | None = None
     redacted: bool = False
     """Whether its content was replaced by a marker."""
+    source: VersionSource | None = None
+    """Set if a move or a copy wrote this version."""
+
+
+def source_to_text(source: VersionSource | None) -> str | None:
+    return None if source is None else msgspec.json.encode(source).decode()
+
+
+def source_from_text(text: str | None) -> VersionSource | None:
+    return None if text is None else msgspec.json.decode(text, type=VersionSource)

@@ -52,6 +52,8 @@ class Committed:
     """
 
     versions: tuple[int, ...]
+    revision: int = 0
+    """Greatest revision of a scope that it wrote to."""
 
 
 @dataclass(frozen=True, slots=True)

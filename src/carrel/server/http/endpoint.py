@@ -67,6 +67,7 @@ class Request(Generic[B, Q]):
         "_actor",
         "body",
         "caches",
+        "committed_revision",
         "headers",
         "https",
         "idempotency_key",
@@ -94,6 +95,8 @@ class Request(Generic[B, Q]):
         self.raw_body = b""
         self.idempotency_key: IdempotencyKey | None = None
         """Set if the request carries an Idempotency-Key; goes into the commit."""
+        self.committed_revision = 0
+        """Revision that an earlier attempt wrote, while its response is built again."""
         self.body: B
         self.query: Q
         self._actor = actor
@@ -161,7 +164,7 @@ class Endpoint:
     params: Mapping[str, Any] = field(default_factory=dict)
     """Types of path parameters, for the API description; string if absent."""
     responses: Mapping[int, Any] = field(default_factory=lambda: {200: None})
-    """Content per success status: a type, a media type, or None for no body."""
+    """Content per success status: a type or several, a media type, or None for no body."""
     refusals: tuple[type[Refusal], ...] = ()
     headers: tuple[RequestHeader, ...] = ()
     response_headers: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ import msgspec
 
 from carrel.actions.idempotency import IdempotentOperation, ResultCodec, parse_key, run_once
 from carrel.core.errors import Busy, IdempotencyInFlight, IdempotencyKeyMismatch, Refusal
+from carrel.core.store.idempotency import Committed
 from carrel.server.http.endpoint import Endpoint, Request
 from carrel.server.http.problems import refusal_response
 from carrel.server.http.response import Response, encode
@@ -55,13 +56,14 @@ def _operation(
 ) -> IdempotentOperation[Response]:
     rebuild = endpoint.rebuild
 
-    async def rebuild_response(versions: tuple[int, ...]) -> Response:
+    async def rebuild_response(committed: Committed) -> Response:
         assert rebuild is not None
+        request.committed_revision = committed.revision
         # The commit met the condition; now its own result would fail it.
         request.headers = {
             name: value for name, value in request.headers.items() if name not in _CONDITION_HEADERS
         }
-        return _as_replay(await rebuild(request, versions))
+        return _as_replay(await rebuild(request, committed.versions))
 
     operation = (endpoint.id, *request.params.values())
     return IdempotentOperation(

@@ -134,7 +134,9 @@ def _models(endpoint: Endpoint) -> Iterator[Any]:
     if endpoint.error_dialect is not None:
         yield endpoint.error_dialect.problem_model
     yield from endpoint.params.values()
-    yield from (model for model in endpoint.responses.values() if not isinstance(model, str | None))
+    for response in endpoint.responses.values():
+        models = response if isinstance(response, tuple) else (response,)
+        yield from (model for model in models if not isinstance(model, str | None))
 
 
 def _operation(endpoint: Endpoint, schemas: _Schemas) -> Json:
@@ -220,6 +222,9 @@ def _responses(endpoint: Endpoint, schemas: _Schemas) -> Json:
         )
         if isinstance(model, str):
             response["content"] = {model: {"schema": _schema_of(model)}}
+        elif isinstance(model, tuple):
+            any_of = [schemas.schema_for(alternative) for alternative in model]
+            response["content"] = {"application/json": {"schema": {"anyOf": any_of}}}
         elif model is not None:
             response["content"] = {"application/json": {"schema": schemas.schema_for(model)}}
     error_model = (

@@ -17,7 +17,7 @@ CREATE FUNCTION apply_commits(
     col_tenant text[], col_type text[],
     b_digest bytea[], b_body bytea[],
     c_author text[], c_reason text[], c_run text[], c_changes jsonb[], c_idempotency_key jsonb[],
-    w_type text[],
+    w_type text[], w_file_id text[], w_source text[],
     locks bigint[], exclusive boolean[],
     p_scope integer[],
     b_id bigint[], b_size bigint[],
@@ -34,7 +34,8 @@ CREATE FUNCTION apply_commits(
     -- JSON.
     OUT o_code text[], OUT o_row integer[], OUT o_write integer[], OUT o_state jsonb[],
     -- Per write: the new head. Per content: its id.
-    OUT r_version bigint[], OUT r_offset bigint[], OUT r_revision bigint[], OUT r_at bigint[], OUT r_content bigint[]
+    OUT r_version bigint[], OUT r_offset bigint[], OUT r_revision bigint[], OUT r_at bigint[],
+    OUT r_content bigint[], OUT r_file_id text[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
     s_id bigint[];
@@ -49,6 +50,8 @@ DECLARE
     p_content bigint[];
     p_directory boolean[];
     p_size bigint[];
+    p_file_id text[];
+    p_deletion integer[] = array_fill(0, ARRAY[cardinality(p_path)]);
     p_write integer[] = array_fill(0, ARRAY[cardinality(p_path)]);
     col_revision bigint[];
     b_created_at bigint[] = array_fill(NULL::bigint, ARRAY[cardinality(b_digest)]);
@@ -66,6 +69,8 @@ DECLARE
     quota_row integer;
     check_row integer;
     occupant text;
+    -- Paths that this call writes or deletes.
+    changed integer[] = '{}';
     new_value bigint;
     b integer;
     k integer;
@@ -83,12 +88,13 @@ BEGIN
               LEFT JOIN scope AS f ON f.tenant = a.tenant AND f.kind = a.kind AND f.name = a.name
              ORDER BY a.n) AS r;
     SELECT array_agg(r.version), array_agg(r.version_offset), array_agg(r.revision),
-           array_agg(r.at), array_agg(r.content), array_agg(r.directory), array_agg(r.size)
-      INTO p_version, p_offset, p_revision, p_at, p_content, p_directory, p_size
+           array_agg(r.at), array_agg(r.content), array_agg(r.directory), array_agg(r.size),
+           array_agg(r.file_id)
+      INTO p_version, p_offset, p_revision, p_at, p_content, p_directory, p_size, p_file_id
       FROM (SELECT coalesce(f.version, 0) AS version,
                    coalesce(f.version_offset, 0) AS version_offset, f.revision, f.at, f.content,
                    coalesce(f.content IS NULL AND f.type = 'inode/directory', false) AS directory,
-                   f.size
+                   f.size, f.file_id
               FROM unnest(p_scope, p_path) WITH ORDINALITY AS a (scope, path, n)
               LEFT JOIN entry AS f ON f.scope = s_id[a.scope] AND f.path = a.path
              ORDER BY a.n) AS r;
@@ -105,6 +111,7 @@ BEGIN
     r_offset = r_version;
     r_revision = r_version;
     r_at = r_version;
+    r_file_id = array_fill(NULL::text, ARRAY[cardinality(w_path)]);
 
     <<commits>>
     FOR i IN 1 .. cardinality(c_author) LOOP
@@ -130,20 +137,30 @@ BEGIN
         END LOOP;
 
         check_row = NULL;
+        -- What a commit deletes is free for its other writes.
+        IF c_check[i] < c_check[i + 1] THEN
+            FOR m IN c_w[i] + 1 .. c_w[i + 1] LOOP
+                IF w_type[m] IS NULL THEN
+                    p_deletion[w_path[m]] = i;
+                    changed = changed || w_path[m];
+                END IF;
+            END LOOP;
+        END IF;
         FOR j IN c_check[i] + 1 .. c_check[i + 1] LOOP
             CONTINUE WHEN p_content[check_path[j]] IS NOT NULL;
             IF check_scope[j] IS NULL THEN
                 occupant = CASE WHEN p_content[check_parent[j]] IS NOT NULL
+                                 AND p_deletion[check_parent[j]] <> i
                                 THEN p_path[check_parent[j]] END;
             ELSE
                 s = check_scope[j];
                 SELECT min(x.path) INTO occupant
-                  FROM (SELECT n.path
-                          FROM unnest(p_scope, p_path, p_content, p_directory)
-                            AS n (scope, path, content, directory)
-                         WHERE n.scope = s AND (n.content IS NOT NULL OR n.directory)
-                           AND (starts_with(n.path, p_path[check_path[j]] || '/')
-                                OR n.directory AND n.path = p_path[check_path[j]])
+                  FROM (SELECT p_path[n.k]
+                          FROM unnest(changed) AS n (k)
+                         WHERE p_scope[n.k] = s AND p_deletion[n.k] <> i
+                           AND (p_content[n.k] IS NOT NULL OR p_directory[n.k])
+                           AND (starts_with(p_path[n.k], p_path[check_path[j]] || '/')
+                                OR p_directory[n.k] AND p_path[n.k] = p_path[check_path[j]])
                         UNION ALL
                         (SELECT f.path FROM entry AS f
                           WHERE f.scope = s_id[s]
@@ -151,18 +168,16 @@ BEGIN
                             AND f.path < p_path[check_path[j]] || '0'
                             AND (f.content IS NOT NULL OR f.type = 'inode/directory')
                             AND NOT EXISTS (
-                                SELECT FROM unnest(p_scope, p_path, p_write)
-                                    AS n (scope, path, write)
-                                 WHERE n.scope = s AND n.path = f.path AND n.write > 0)
+                                SELECT FROM unnest(changed) AS n (k)
+                                 WHERE p_scope[n.k] = s AND p_path[n.k] = f.path)
                           ORDER BY f.path LIMIT 1)
                         UNION ALL
                         SELECT f.path FROM entry AS f
                          WHERE f.scope = s_id[s] AND f.path = p_path[check_path[j]]
                            AND f.content IS NULL AND f.type = 'inode/directory'
                            AND NOT EXISTS (
-                               SELECT FROM unnest(p_scope, p_path, p_write)
-                                   AS n (scope, path, write)
-                                WHERE n.scope = s AND n.path = f.path AND n.write > 0)) AS x (path);
+                               SELECT FROM unnest(changed) AS n (k)
+                                WHERE p_scope[n.k] = s AND p_path[n.k] = f.path)) AS x (path);
             END IF;
             IF occupant IS NOT NULL THEN
                 check_row = j;
@@ -248,6 +263,15 @@ BEGIN
             s_files[s] = s_files[s] + (b IS NOT NULL)::integer
                          - (p_content[k] IS NOT NULL)::integer;
             s_bytes[s] = s_bytes[s] + coalesce(b_size[b], 0) - coalesce(p_size[k], 0);
+            IF b IS NULL THEN
+                p_file_id[k] = NULL;
+            ELSIF w_file_id[j] IS NOT NULL THEN
+                p_file_id[k] = w_file_id[j];
+            ELSIF p_content[k] IS NULL THEN
+                p_file_id[k] = new_file_id(s_tenant[s], s_kind[s], s_name[s], p_path[k],
+                                           p_version[k] + 1);
+            END IF;
+            r_file_id[j] = p_file_id[k];
             p_version[k] = p_version[k] + 1;
             p_offset[k] = greatest(p_offset[k], w_offset[j]);
             p_revision[k] = s_revision[s];
@@ -256,6 +280,7 @@ BEGIN
             p_directory[k] = b IS NULL AND w_type[j] IS NOT NULL;
             p_size[k] = b_size[b];
             p_write[k] = j;
+            changed = changed || k;
             r_changed[j] = true;
             r_version[j] = p_version[k];
             r_offset[j] = p_offset[k];
@@ -289,7 +314,9 @@ BEGIN
 
         IF c_idempotency_key[i] IS NOT NULL THEN
             UPDATE idempotency_key AS r
-               SET versions = array_to_json(r_version[c_w[i] + 1 : c_w[i + 1]])::text
+               SET versions = array_to_json(r_version[c_w[i] + 1 : c_w[i + 1]])::text,
+                   revision = (SELECT max(n.revision)
+                                 FROM unnest(r_revision[c_w[i] + 1 : c_w[i + 1]]) AS n (revision))
              WHERE r.tenant = c_idempotency_key[i] ->> 0
                AND r.endpoint = c_idempotency_key[i] ->> 1
                AND r.key = c_idempotency_key[i] ->> 2;
@@ -306,30 +333,30 @@ BEGIN
         AS n (id, digest, size, created_at, body)
      WHERE n.created_at IS NOT NULL;
     INSERT INTO version (scope, path, version, revision, at, content, digest, size, base, type,
-                         author, reason, run, version_offset, mode, mtime_ns)
+                         author, reason, run, version_offset, mode, mtime_ns, file_id, source)
     SELECT s_id[p_scope[n.path]], p_path[n.path], n.version, n.revision, n.at, b_id[n.blob],
            b_digest[n.blob], b_size[n.blob], b_id[n.base], n.type,
            c_author[n.commit], c_reason[n.commit], c_run[n.commit], n.version_offset,
-           n.mode, n.mtime_ns
+           n.mode, n.mtime_ns, n.file_id, n.source
       FROM unnest(w_path, w_commit, w_blob, w_base, w_type, w_mode, w_mtime_ns, r_changed,
-                  r_version, r_offset, r_revision, r_at)
+                  r_version, r_offset, r_revision, r_at, r_file_id, w_source)
         AS n (path, commit, blob, base, type, mode, mtime_ns, changed, version, version_offset,
-              revision, at)
+              revision, at, file_id, source)
      WHERE n.changed;
     INSERT INTO entry (scope, path, version, revision, at, content, digest, size, base, type,
-                       version_offset, mode, mtime_ns)
+                       version_offset, mode, mtime_ns, file_id)
     SELECT s_id[n.scope], n.path, n.version, n.revision, n.at, n.content,
            b_digest[w_blob[n.write]], n.size, b_id[w_base[n.write]], w_type[n.write],
-           n.version_offset, w_mode[n.write], w_mtime_ns[n.write]
+           n.version_offset, w_mode[n.write], w_mtime_ns[n.write], n.file_id
       FROM unnest(p_scope, p_path, p_write, p_version, p_offset, p_revision, p_at, p_content,
-                  p_size)
-        AS n (scope, path, write, version, version_offset, revision, at, content, size)
+                  p_size, p_file_id)
+        AS n (scope, path, write, version, version_offset, revision, at, content, size, file_id)
      WHERE n.write > 0
     ON CONFLICT (scope, path) DO UPDATE
        SET version = excluded.version, revision = excluded.revision, at = excluded.at,
            content = excluded.content, digest = excluded.digest, size = excluded.size,
            base = excluded.base, type = excluded.type, version_offset = excluded.version_offset,
-           mode = excluded.mode, mtime_ns = excluded.mtime_ns;
+           mode = excluded.mode, mtime_ns = excluded.mtime_ns, file_id = excluded.file_id;
     IF cardinality(event_draft) = 0 THEN
         INSERT INTO event (tenant, scope, run, sequence, type, payload, at)
         SELECT s_tenant[p_scope[n.path]], s_id[p_scope[n.path]], c_run[n.commit], n.sequence,
@@ -378,6 +405,15 @@ BEGIN
     END IF;
 END $$;
 
+-- Id of a file that begins at a version of a path; NULL at version 1. As file_id in
+-- core/store/entry.py.
+CREATE FUNCTION new_file_id(tenant text, kind text, name text, path text, version bigint)
+RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN version > 1 THEN
+        'f_' || substr(encode(sha256(convert_to(
+            concat_ws(E'\n', tenant, kind, name, path, version), 'UTF8')), 'hex'), 1, 24) END
+$$;
+
 -- Raise if one of these contents was deleted. The caller holds shared locks on them.
 CREATE FUNCTION check_contents(ids bigint[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -392,12 +428,12 @@ BEGIN
 END $$;
 
 -- Head as [version, revision, at, content, digest, size, type, base, base digest, base size,
--- offset].
+-- offset, mode, modification time, file id].
 CREATE FUNCTION head_to_json(scope_id bigint, entry_path text) RETURNS jsonb
 LANGUAGE sql STABLE AS $$
     SELECT jsonb_build_array(e.version, e.revision, e.at, e.content, encode(e.digest, 'hex'),
                              e.size, e.type, e.base, encode(b.digest, 'hex'), b.size,
-                             e.version_offset, e.mode, e.mtime_ns)
+                             e.version_offset, e.mode, e.mtime_ns, e.file_id)
       FROM entry AS e LEFT JOIN content AS b ON b.id = e.base
      WHERE e.scope = scope_id AND e.path = entry_path
 $$;

@@ -6,8 +6,8 @@
 CREATE FUNCTION claim_idempotency_key(
     key_tenant text, key_endpoint text, key_value text, request_fingerprint text,
     now_ms bigint, stale_before bigint,
-    OUT is_claimed boolean, OUT fingerprint text, OUT versions text, OUT status integer,
-    OUT sealed text
+    OUT is_claimed boolean, OUT fingerprint text, OUT versions text, OUT revision bigint,
+    OUT status integer, OUT sealed text
 ) LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
@@ -19,8 +19,8 @@ BEGIN
            AND k.versions IS NULL AND k.status IS NULL;
         is_claimed = FOUND;
         EXIT WHEN is_claimed;
-        SELECT k.fingerprint, k.versions, k.status, k.sealed
-          INTO fingerprint, versions, status, sealed FROM idempotency_key AS k
+        SELECT k.fingerprint, k.versions, k.revision, k.status, k.sealed
+          INTO fingerprint, versions, revision, status, sealed FROM idempotency_key AS k
          WHERE k.tenant = key_tenant AND k.endpoint = key_endpoint AND k.key = key_value;
         EXIT WHEN FOUND; -- otherwise it was released in between
     END LOOP;

@@ -36,6 +36,7 @@ CREATE TABLE entry (
     version_offset INTEGER NOT NULL DEFAULT 0,
     mode     INTEGER,
     mtime_ns INTEGER,
+    file_id  TEXT,
     PRIMARY KEY (scope, path)
 ) WITHOUT ROWID;
 
@@ -57,6 +58,8 @@ CREATE TABLE version (
     mode     INTEGER,
     mtime_ns INTEGER,
     redacted INTEGER NOT NULL DEFAULT 0,
+    file_id  TEXT,
+    source   TEXT,
     PRIMARY KEY (scope, path, version)
 ) WITHOUT ROWID;
 
@@ -162,6 +165,7 @@ CREATE TABLE idempotency_key (
     versions    TEXT,
     status      INTEGER,
     sealed      TEXT,
+    revision    INTEGER,
     PRIMARY KEY (tenant, endpoint, key)
 ) WITHOUT ROWID;
 

@@ -43,8 +43,15 @@ class FileCollection:
         return await stacks.readable_agent_stack(request.ports, request.actor, request.params["id"])
 
     def path(self, request: AnyRequest) -> Path:
-        text = request.params["path"]
+        return self.parse_path(request.params["path"])
+
+    def parse_path(self, text: str) -> Path:
+        """Raises ValidationError."""
         return parse_wire_path(text) if self.wire else Path(text)
+
+    def sibling_root(self, name: str) -> str:
+        """URL of an endpoint beside the files."""
+        return f"{self.root.removesuffix('/files')}/{name}"
 
     def to_model(
         self, file: File, stored: bytes, *, raw: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -12,6 +12,7 @@ from carrel.actions.files.files import render_content
 from carrel.core.errors import Conflict
 from carrel.core.identifiers import Digest, TimestampMs, digest
 from carrel.core.overlay.compose import File
+from carrel.core.overlay.directories import DirectoryEntry
 from carrel.core.overlay.file_classes import FileClass
 from carrel.server.http.endpoint import RequestModel, ResponseModel
 
@@ -66,6 +67,10 @@ class OverlayFileModel(ResponseModel, frozen=True):
     file_class: FileClass = msgspec.field(name="class")
     sha256: Sha256
     """Digest of the stored bytes."""
+    size: Annotated[int, msgspec.Meta(ge=0)]
+    """Bytes that are stored."""
+    file_id: str
+    """Stays the same when the file is moved; an override has its own."""
     update_available: bool
     rendered_sha256: Sha256 | msgspec.UnsetType = msgspec.UNSET
     """Digest of the served bytes; absent from rows that were not rendered."""
@@ -111,6 +116,20 @@ def file_to_summary(file: File) -> FileSummaryModel:
     )
 
 
+def directory_entry_to_model(entry: DirectoryEntry) -> DirectoryEntryModel:
+    file = entry.file
+    return DirectoryEntryModel(
+        path=entry.path,
+        type="directory" if file is None else "file",
+        size=entry.size,
+        updated_at=rfc3339(entry.updated_at),
+        version=None if file is None else file.version,
+        etag=None if file is None else file.etag,
+        content_type=None if file is None else file.entry.type,
+        file_id=None if file is None else file.file_id,
+    )
+
+
 def workspace_file_to_model(file: File, content: bytes) -> WorkspaceFileModel:
     return WorkspaceFileModel(
         path=file.path.text,
@@ -152,6 +171,8 @@ def overlay_file_to_model(
         source=file.source_label or file.source.kind,
         file_class=file.file_class,
         sha256=stored_sha256,
+        size=file.blob.size,
+        file_id=file.file_id,
         rendered_sha256=served_sha256,
         update_available=file.available_update is not None,
         content=content,
@@ -173,11 +194,39 @@ class FileQuery(RequestModel, frozen=True):
     """Return the unrendered text, with placeholders."""
 
 
+class DirectoryEntryModel(ResponseModel, frozen=True):
+    """A file or directory in a directory."""
+
+    path: str
+    type: Literal["file", "directory"]
+    size: Annotated[int, msgspec.Meta(ge=0)]
+    """Bytes; of a directory, those of all files in it."""
+    updated_at: Rfc3339
+    """Of a directory, of the newest file in it."""
+    version: PositiveInt | None
+    """Null for a directory, as are the next three."""
+    etag: str | None
+    content_type: str | None
+    file_id: str | None
+
+
+class DirectoryListModel(ResponseModel, frozen=True):
+    files: list[DirectoryEntryModel]
+
+
+_Depth = Annotated[
+    Annotated[int, msgspec.Meta(ge=1, le=1)] | None,
+    msgspec.Meta(description="1: list the directory that `prefix` ends in, not what is below it."),
+]
+
+
 class FileListQuery(RequestModel, frozen=True):
     prefix: Annotated[str, msgspec.Meta(max_length=256)] = ""
+    depth: _Depth = None
     content: bool = False
     raw: bool = False
 
 
 class WireFileListQuery(RequestModel, frozen=True):
     prefix: Annotated[str, msgspec.Meta(max_length=256)] = ""
+    depth: _Depth = None

@@ -18,7 +18,7 @@ from carrel.core.errors import (
     WorkspaceConflict,
     WorkspaceTooLarge,
 )
-from carrel.core.identifiers import Scope, ScopeKind, Stack
+from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.write_condition import parse_condition
 from carrel.server.http.endpoint import (
@@ -39,6 +39,7 @@ from carrel.server.rest.files.file_collections import (
     FileCollection,
 )
 from carrel.server.rest.files.file_models import (
+    DirectoryListModel,
     FileBody,
     FileListModel,
     FileListQuery,
@@ -49,6 +50,7 @@ from carrel.server.rest.files.file_models import (
     WireFileListQuery,
     WireFileQuery,
     WorkspaceFileModel,
+    directory_entry_to_model,
     file_to_summary,
     overlay_file_to_model,
 )
@@ -94,14 +96,20 @@ def _list_endpoint(collection: FileCollection) -> Endpoint:
         query=WireFileListQuery if collection.wire else FileListQuery,
         permission=Permission.WORKSPACE_READ,
         allow_unknown_query=collection.wire,
-        responses={200: FileListModel if collection.wire else OverlayFileListModel, 304: None},
+        responses={
+            200: (FileListModel if collection.wire else OverlayFileListModel, DirectoryListModel),
+            304: None,
+        },
         refusals=() if collection.wire else (NotFound,),
         headers=(IF_NONE_MATCH,),
         response_headers=("ETag", "Carrel-Agent") if collection.name == "agents" else ("ETag",),
         **collection.endpoint_options("list"),
     )
     async def list_files(request: AnyRequest) -> Response:
-        """List files, with content only if requested."""
+        """List files, with content only if requested.
+
+        With `depth=1`, lists the files and directories that are directly in one.
+        """
         readable = await collection.load_readable_stack(request)
         stack, inherited_only = readable.stack, readable.inherited_only
         include_content = not collection.wire and request.query.content
@@ -110,13 +118,14 @@ def _list_endpoint(collection: FileCollection) -> Endpoint:
             if collection.wire
             else f"content: {include_content and ('raw' if request.query.raw else 1)}"
         )
+        variant += f" depth: {request.query.depth}" if request.query.depth else ""
         etag = await files.load_etag(
             request.ports, stack, request.query.prefix, variant, inherited_only=inherited_only
         )
         if etag_matches(request, etag):
             return _with_agent_header(not_modified(etag), stack)
 
-        async def build() -> FileListModel | OverlayFileListModel | SharedBody:
+        async def build() -> FileListModel | OverlayFileListModel | DirectoryListModel | SharedBody:
             view = await files.load_view(
                 request.ports, stack, request.query.prefix, inherited_only=inherited_only
             )
@@ -144,7 +153,11 @@ def _with_agent_header(response: Response, stack: Stack) -> Response:
 
 async def _build_listing(
     collection: FileCollection, request: AnyRequest, view: WorkspaceView, include_content: bool
-) -> FileListModel | OverlayFileListModel | SharedBody:
+) -> FileListModel | OverlayFileListModel | DirectoryListModel | SharedBody:
+    if request.query.depth is not None:
+        entries = view.list_directory(request.query.prefix)
+        shown = (entry for entry in entries if not collection.wire or Path(entry.path).fits_wire)
+        return DirectoryListModel(files=[directory_entry_to_model(entry) for entry in shown])
     if include_content and not (request.query.raw or request.query.prefix):
         shared_view = view.inherited_files
         if shared_view and (

@@ -19,6 +19,7 @@ from carrel.core.errors import (
     WorkspaceConflict,
     WorkspaceTooLarge,
 )
+from carrel.core.store.entry import TransferKind
 from carrel.server.http.endpoint import IF_MATCH, Endpoint, RequestModel, ResponseModel, endpoint
 from carrel.server.http.response import Response
 from carrel.server.rest.files.file_collections import FILE_COLLECTIONS, AnyRequest, FileCollection
@@ -30,9 +31,25 @@ from carrel.server.rest.files.files import (
     write_response,
 )
 
+_CURSOR: Final = "^([0-9]{1,3}\\.)?[1-9][0-9]{0,17}$"
+
+
+class VersionSourceModel(ResponseModel, frozen=True):
+    """Version that was moved or copied."""
+
+    kind: TransferKind
+    path: str
+    version: PositiveInt
+
 
 class VersionModel(ResponseModel, frozen=True):
     version: PositiveInt
+    path: str
+    """Path that the file had."""
+    file_id: str | None
+    """Stays the same when the file is moved; null for a deletion."""
+    source: VersionSourceModel | None
+    """What was moved or copied here with this version."""
     layer: str
     """Kind of the layer that has this version."""
     updated_at: Rfc3339
@@ -54,7 +71,8 @@ class VersionPageModel(ResponseModel, frozen=True):
 
 class FileHistoryQuery(RequestModel, frozen=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=500)] = 100
-    cursor: PositiveInt | None = None
+    cursor: Annotated[str, msgspec.Meta(pattern=_CURSOR, max_length=30)] | None = None
+    """`next` of the page before, or a version: only earlier ones are listed."""
 
 
 class FileDiffQuery(RequestModel, frozen=True):
@@ -89,8 +107,14 @@ class RestoreFileBody(RequestModel, frozen=True):
 
 def version_to_model(version: StackVersion) -> VersionModel:
     row, head, entry = version.row, version.row.head, version.row.head.entry
+    source = row.source
     return VersionModel(
         version=version.number,
+        path=head.path.text,
+        file_id=version.file_id,
+        source=None
+        if source is None
+        else VersionSourceModel(kind=source.kind, path=source.path, version=source.version),
         layer=version.layer.kind,
         updated_at=rfc3339(head.at),
         author=row.author,
@@ -119,14 +143,17 @@ def _history_endpoint(collection: FileCollection) -> Endpoint:
         **collection.endpoint_options("history"),
     )
     async def history(request: AnyRequest) -> Response:
-        """List versions of a file, newest first, including deletions."""
+        """List versions of a file, newest first, including deletions.
+
+        Those of a moved file continue with the versions at its earlier paths.
+        """
         stack, path, query = (
             await collection.load_stack(request),
             collection.path(request),
             request.query,
         )
-        page = await files_history.list_versions(
-            request.ports, stack, path, before=query.cursor, limit=query.limit
+        page = await files_history.follow_versions(
+            request.ports, stack, path, cursor=query.cursor, limit=query.limit
         )
         return Response.json(
             VersionPageModel(

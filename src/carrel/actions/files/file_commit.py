@@ -1,0 +1,220 @@
+"""Commits many file changes together: all are applied, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from carrel.actions.files import write_checks
+from carrel.actions.files.change_contents import ChangeContents, load_contents
+from carrel.actions.files.change_expansion import ExpandedChanges, expand_changes
+from carrel.actions.files.commit_results import CommitResult, results_of_heads
+from carrel.actions.overlay.agent_layers import load_resolver
+from carrel.actions.overlay.path_clashes import find_refused_paths
+from carrel.actions.overlay.stacks import load_related_scopes, load_workspace_revision
+from carrel.actions.policy.tenant_rules import TenantRules, load_rules
+from carrel.actions.retry import retry_on_conflict
+from carrel.core.access import Actor
+from carrel.core.agents.identity_name import IDENTITY_PATH
+from carrel.core.errors import Busy, Refusal, WorkspaceTooLarge
+from carrel.core.identifiers import Path, ScopeKind, Stack
+from carrel.core.overlay.commit_plan import CommitContext, CommitPlan, plan_commit
+from carrel.core.overlay.file_changes import (
+    ChangeKind,
+    FailedChange,
+    FileChange,
+    check_requested,
+    commit_refusal,
+)
+from carrel.core.overlay.placeholders import render_bytes
+from carrel.core.overlay.planned_writes import path_occupied_error
+from carrel.core.store.commit import (
+    Applied,
+    Commit,
+    ExpectationFailed,
+    PathOccupied,
+    QuotaExceeded,
+)
+from carrel.core.store.entry import Head
+from carrel.core.store.idempotency import IdempotencyKey
+from carrel.ports import Ports
+
+
+class CommitOptions(Struct, frozen=True):
+    """Provenance of a commit."""
+
+    reason: str = ""
+    run: str | None = None
+    idempotency_key: IdempotencyKey | None = None
+
+
+DEFAULT_OPTIONS = CommitOptions()
+
+_WITH_CONTENT = frozenset({ChangeKind.PUT, ChangeKind.MOVE, ChangeKind.COPY})
+
+
+async def commit_files(
+    ports: Ports,
+    stack: Stack,
+    actor: Actor,
+    changes: Sequence[FileChange],
+    options: CommitOptions = DEFAULT_OPTIONS,
+) -> CommitResult:
+    """Apply all changes to the nearest layer in one transaction, or none.
+
+    They obey the rules of single writes, and are evaluated together: no path may be changed twice.
+    The refusal names every change that failed. Raises the refusals of `files.put` and
+    `files.delete`.
+    """
+    requested = [replace(change, index=index) for index, change in enumerate(changes)]
+    check_requested(requested)
+    await write_checks.check_run(ports, actor, stack[0], options.run)
+    return await _FileCommitter(ports, stack, actor, options).commit(requested)
+
+
+class _FileCommitter(Struct, frozen=True):
+    ports: Ports
+    stack: Stack
+    actor: Actor
+    options: CommitOptions
+
+    @retry_on_conflict()
+    async def commit(self, requested: Sequence[FileChange]) -> CommitResult:
+        rules = await load_rules(self.ports, self.actor.tenant)
+        self._require_writable(requested, rules)
+        resolver = await load_resolver(self.ports, self.stack)
+        if resolver is not None:
+            resolver = replace(resolver, classes=rules.policy.classes)
+        expanded = await expand_changes(self.ports, self.stack, resolver, requested)
+        self._require_writable(expanded.changes, rules)
+        related = await self._load_related_scopes()
+        context = CommitContext(expanded.layers, resolver, related)
+        failures = [*expanded.failures, *await self._check_paths(expanded, rules)]
+        failed = {id(failure.change) for failure in failures}
+        valid = [change for change in expanded.changes if id(change) not in failed]
+        contents = await load_contents(self.ports, rules, context, valid)
+        plan = plan_commit(context, contents.changes)
+        failures += [*contents.failures, *plan.failures]
+        if failures:
+            raise commit_refusal(failures)
+        await self._check_identity(context, contents)
+        await self._check_directory_count(rules, contents.changes)
+        heads = await self._commit(rules, plan)
+        classes = rules.policy.classes if related else None
+        return results_of_heads(context, classes, contents, heads)
+
+    def _require_writable(self, changes: Sequence[FileChange], rules: TenantRules) -> None:
+        """Check permission for every path that is written, before any state is read."""
+        failures = []
+        for change in changes:
+            try:
+                for path in change.written_paths:
+                    write_checks.require_writable(self.actor, self.stack[0], path, rules)
+            except Refusal as refusal:
+                failures.append(FailedChange(change, refusal))
+        if failures:
+            raise commit_refusal(failures)
+
+    async def _check_paths(
+        self, expanded: ExpandedChanges, rules: TenantRules
+    ) -> Sequence[FailedChange]:
+        """Check the paths that get a content, and media types."""
+        scope, failures = self.stack[0], []
+        creating = [
+            change
+            for change in expanded.changes
+            if change.kind in _WITH_CONTENT or change.kind is ChangeKind.MAKE_DIRECTORY
+        ]
+        for change in creating:
+            try:
+                write_checks.check_path(scope, change.path, rules)
+                write_checks.check_media_type(change.type)
+                write_checks.check_type_secret(change.type, rules)
+            except Refusal as refusal:
+                failures.append(FailedChange(change, refusal))
+        by_path = {change.path: change for change in creating}
+        deleted = {path for change in expanded.changes for path in change.written_paths}
+        refused = await find_refused_paths(
+            self.ports, self.stack, list(by_path), rules.policy.classes, deleted - by_path.keys()
+        )
+        failures += [FailedChange(by_path[path], refusal) for path, refusal in refused.items()]
+        return failures
+
+    async def _load_related_scopes(self) -> Stack:
+        if self.stack[0].kind not in {ScopeKind.TEMPLATE, ScopeKind.DEFAULTS}:
+            return ()
+        return await load_related_scopes(self.ports, self.stack)
+
+    async def _check_identity(self, context: CommitContext, contents: ChangeContents) -> None:
+        """Raise Forbidden if an agent changes its own name."""
+        resolver = context.resolver
+        written = {path for change in contents.changes for path in change.written_paths}
+        if resolver is None or IDENTITY_PATH not in written:
+            return
+        nearest, *lower = context.layers
+        after = (replace(nearest, heads={}), *lower)
+        content = contents.identity
+        await write_checks.check_name_unchanged(
+            self.ports,
+            self.actor,
+            resolver,
+            context.layers,
+            after if content is None else render_bytes(content, resolver.variables),
+        )
+
+    async def _check_directory_count(
+        self, rules: TenantRules, changes: Sequence[FileChange]
+    ) -> None:
+        """Raise WorkspaceTooLarge if there would be more directories than files are allowed."""
+        made = [change for change in changes if change.kind is ChangeKind.MAKE_DIRECTORY]
+        if not made:
+            return
+        limit = rules.policy.limits_of(self.stack[0]).max_files
+        [tree] = await self.ports.trees.read((self.stack[0],))
+        removed = {path for change in changes for path in change.written_paths}
+        kept = len(tree.directories.keys() - removed)
+        if kept + len(made) > max(limit, len(tree.directories)):
+            raise WorkspaceTooLarge(
+                f"the workspace may have {limit} empty directories", maxDirectories=limit
+            )
+
+    async def _commit(self, rules: TenantRules, plan: CommitPlan) -> Mapping[Path, Head]:
+        """Return the new heads by path. Raises Busy if the changes must be planned again."""
+        if not plan.writes:
+            return {}
+        [outcome] = await self.ports.trees.commit([await self._build_commit(rules, plan)])
+        match outcome:
+            case Applied():
+                return {head.path: head for head in outcome.heads}
+            case PathOccupied():
+                raise path_occupied_error(outcome)
+            case QuotaExceeded():
+                raise write_checks.quota_error(outcome)
+            case ExpectationFailed():
+                raise Busy.with_conflicts()
+
+    async def _build_commit(self, rules: TenantRules, plan: CommitPlan) -> Commit:
+        scope, options = self.stack[0], self.options
+        limits = rules.policy.limits_of(scope)
+        reason = rules.redact_text(options.reason) or f"change {len(plan.writes)} files"
+        subjects = (write_checks.audit_subjects(scope, w.path, rules) for w in plan.writes)
+        return Commit(
+            writes=plan.writes,
+            author=self.actor.name,
+            reason=reason,
+            at=self.ports.clock.now(),
+            expects=plan.expects,
+            collection_revisions=(
+                *rules.collection_revisions,
+                *await load_workspace_revision(self.ports, scope),
+            ),
+            path_checks=plan.path_checks,
+            quotas=(limits.quota(scope),) if any(write.entry for write in plan.writes) else (),
+            max_versions=limits.max_versions,
+            run=options.run,
+            audit_subjects=tuple(dict.fromkeys(name for names in subjects for name in names)),
+            idempotency_key=options.idempotency_key,
+            key=self.actor.key_reference,
+        )
