@@ -23,6 +23,17 @@ CALLS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
         {"command": "for n in 0 1 2 3 4 5 6 7 8 9; do truncate -s 100MB sparse-$n; done"},
     ),
     "a text of 70 MB": ("bash", {"command": "yes 'a line of text' | head -c 70MB > text.txt"}),
+    "`edit` of the text": (
+        "edit",
+        {"file_path": "text.txt", "old_string": "line", "new_string": "row", "replace_all": True},
+    ),
+    "1 GB of data instead": (
+        "bash",
+        {
+            "command": "rm -f sparse-* text.txt;"
+            " for n in 0 1 2 3 4 5 6 7 8 9; do yes $n | head -c 100MB > data-$n; done"
+        },
+    ),
     "`bash` beside them": ("bash", {"command": "echo note > note.md; ls"}),
     "`grep` among them": ("grep", {"pattern": "needle", "output_mode": "count"}),
 }

@@ -21,9 +21,7 @@ from carrel.server.graphql.errors import CODES
 from carrel.server.graphql.query_cost import LIMITS
 from carrel.server.http.api_docs import documentation_endpoints
 from carrel.server.http.endpoint import Endpoint
-from carrel.server.http.metrics import Metrics
-from carrel.server.http.openapi import build_document
-from carrel.server.http.problems import (
+from carrel.server.http.error_responses import (
     CORRUPT,
     HEADERS_TOO_LARGE,
     INTERNAL_ERROR,
@@ -33,6 +31,8 @@ from carrel.server.http.problems import (
     STORAGE_FULL,
     UNAVAILABLE,
 )
+from carrel.server.http.metrics import Metrics
+from carrel.server.http.openapi import build_document
 from carrel.server.http.response_cache import ResponseCache
 from carrel.settings import PREFIX, Settings
 from carrel.tools.registry import ALL_TOOLS

@@ -131,10 +131,10 @@ def every_refusal(of: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
 
 
 def statuses() -> Iterator[dict[type[Refusal], int]]:
-    """The status table of each protocol that has one: `problems.REFUSAL_STATUS`."""
+    """The status table of each protocol that has one: `error_responses.REFUSAL_STATUS`."""
     for face in pkgutil.iter_modules([str(ROOT / "server")], "carrel.server."):
-        if face.ispkg and importlib.util.find_spec(f"{face.name}.problems"):
-            yield importlib.import_module(f"{face.name}.problems").REFUSAL_STATUS
+        if face.ispkg and importlib.util.find_spec(f"{face.name}.error_responses"):
+            yield importlib.import_module(f"{face.name}.error_responses").REFUSAL_STATUS
 
 
 def test_every_refusal_has_a_status_in_every_protocol() -> None:

@@ -102,7 +102,8 @@ def test_one_refused_file_stops_no_other(
     (folder / "GUARDRAILS.md").write_text("All is allowed.")
     done = carrel("import", folder, editor.agent)
     assert done.exit_code == 1
-    assert done.stderr.startswith("importing: 3 of 3\nerror: GUARDRAILS.md: ")
+    assert done.stderr.startswith("importing: 3 of 3\nA commit was refused; its files were written")
+    assert "\nerror: GUARDRAILS.md: " in done.stderr
     assert done.stderr.endswith(f"{editor.agent}: 2 written, 0 equal, 1 failed\n")
     assert {"SOUL.md", "notes/a.md"} <= set(own(editor))
     report = carrel.json("import", folder, editor.agent, "--accept")
@@ -131,6 +132,32 @@ def test_file_changed_during_the_import_is_left_alone(
     }
     assert own(editor)["SOUL.md"] == ("theirs", 2)
     assert "notes/a.md" not in own(editor)
+
+
+def test_files_are_written_in_one_commit(
+    editor: AgentEditor, carrel: CarrelCommand, folder: Local
+) -> None:
+    for number in range(20):
+        (folder / f"notes/{number}.md").write_text(str(number))
+    report = carrel.json("import", folder, editor.agent)
+    assert (report["ok"], report["refusedCommits"]) == (True, 0)
+    rows = json_of(editor.http.get(f"/v1/agents/{editor.agent}/files"))["files"]
+    times = {row["updatedAt"] for row in rows if row["source"] == "agent-override"}
+    assert (len(own(editor)), len(times)) == (22, 1)
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_files_of_a_refused_commit_are_written_one_at_a_time(
+    editor: AgentEditor, carrel: CarrelCommand, folder: Local, dry_run: bool
+) -> None:
+    (folder / "USER.md").write_text("managed")
+    options = ["--dry-run"] if dry_run else []
+    report = carrel.json("import", folder, editor.agent, *options, code=1)
+    problems = {row["path"]: row.get("problem") for row in report["files"]}
+    assert report["refusedCommits"] == 1
+    assert "managed" in problems.pop("USER.md")
+    assert problems == {"SOUL.md": None, "notes/a.md": None}
+    assert set(own(editor)) == (set() if dry_run else {"SOUL.md", "notes/a.md"})
 
 
 def test_unreachable_server_ends_the_import(folder: Local) -> None:

@@ -115,7 +115,7 @@ def arguments_of(function: Any, directory: FilePath) -> dict[str, Any]:
         for parameter in inspect.signature(function).parameters.values()
         if parameter.default is parameter.empty
     )
-    numbers = {"version": 1, "approved": True}
+    numbers = {"version": 1, "approved": True, "changes": ()}
     return {name: numbers.get(name, values.get(name, "x")) for name in required}
 
 

@@ -58,6 +58,26 @@ def test_edits_and_deletions_are_copied_both_ways(pair: SyncProcess) -> None:
     pair.assert_settled()
 
 
+def test_uploads_and_deletions_are_one_commit(pair: SyncProcess) -> None:
+    for number in range(5):
+        pair.write(f"notes/{number}.md", "1")
+    pair.sync()
+    for number in range(4):
+        pair.write(f"notes/{number}.md", "2")
+    (pair.dir / "notes/4.md").unlink()
+    pair.sync()
+
+    url = f"/v1/agents/{pair.editor.agent}/files"
+    histories = [
+        json_of(pair.editor.http.get(f"{url}/notes%2F{number}.md/history"))["items"]
+        for number in range(5)
+    ]
+    assert [len(versions) for versions in histories] == [2] * 5
+    for position in range(2):
+        assert len({versions[position]["updatedAt"] for versions in histories}) == 1
+    pair.assert_settled()
+
+
 def test_change_wins_over_a_deletion(pair: SyncProcess) -> None:
     pair.write("a.md", "1")
     pair.write("b.md", "1")

@@ -17,7 +17,7 @@ from tests.server.private_agent import SECRET, PrivateAgent, create_private_agen
 from tests.support.full_app import FullApp, open_full_app, settings_in
 
 from carrel.actions.accounts import credentials
-from carrel.actions.events.visibility import select_visible
+from carrel.actions.events.event_access import select_visible
 from carrel.core.access import Permission
 from carrel.core.store.event import EventFilter
 from carrel.server.http.cookies import SiteSettings

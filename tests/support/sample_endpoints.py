@@ -41,7 +41,7 @@ from carrel.server.http.endpoint import (
 )
 from carrel.server.http.metrics import Metrics
 from carrel.server.http.response import EVENT_STREAM
-from carrel.server.http.sse import encode_event
+from carrel.server.http.sse_transport import encode_event
 
 ADA = Actor("acme", "ada")
 BOB = Actor("acme", "bob", MEMBER_PERMISSIONS, workspace="lab")

@@ -155,7 +155,8 @@ async def test_the_shared_file_map_reveals_no_private_content(agent: PrivateAgen
     urls += [f"/v1/runs/{run.json()['runId']}/{part}" for part in ("prompt", "files/AGENTS.md")]
     for url in urls:
         answer = await agent.owner.get(url)
-        assert "lessons.md" in answer.text
+        assert "- memory/" in answer.text.replace("\\n", "\n").splitlines()
+        assert "lessons.md" not in answer.text
         assert "acquisition.md" in answer.text
         assert CANARY not in answer.text, url
 

@@ -84,6 +84,19 @@ async def test_a_virtual_environment_survives(tools: ToolTenant) -> None:
     assert await bash(tools, command) == await bash(tools, command)
 
 
+async def test_packages_of_npm_survive_where_it_is_installed(tools: ToolTenant) -> None:
+    package = (
+        "mkdir dep; cd dep; npm init -y; echo 'module.exports = 7' > index.js; npm pack; cd .."
+    )
+    install = f"npm init -y; {package}; npm install --offline ./dep/*.tgz"
+    require = "node -p 'require(\"dep\")' && npm ls --parseable | wc -l"
+    assert await bash(tools, f"if command -v npm; then ({install}); fi > log 2>&1; echo done") == (
+        "done\n"
+    )
+    command = f"if command -v npm >&-; then {require}; else echo 7; echo 2; fi"
+    assert await bash(tools, command) == "7\n2\n", await bash(tools, "cat log")
+
+
 async def test_trees_of_package_managers_survive(tools: ToolTenant) -> None:
     await bash(
         tools,

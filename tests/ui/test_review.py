@@ -10,6 +10,7 @@ from tests.ui.conftest import ApiSetup, OpenPage
 
 BEFORE = "# Guardrails\n\n- Never promise a refund.\n- Be kind.\n"
 AFTER = "# Guardrails\n\n- Never promise a refund above 50.\n- Be kind.\n- Ask a human first.\n"
+AFTER_THIRD = AFTER + "- Third.\n"
 PATH = "GUARDRAILS.md"
 
 
@@ -135,7 +136,7 @@ def test_bulk_review_accepts_for_all_agents_with_one_outcome_per_agent(
     api_setup.put_file(f"/v1/agents/{agents[1]['id']}", PATH, "# Eve's own\n")
     accept = f"/v1/agents/{agents[0]['id']}/pins/{PATH}/accept"
     api_setup.request("POST", accept, {"sha256": _latest(api_setup, agents[0])})
-    api_setup.put_file(f"/v1/templates/{template['id']}", PATH, AFTER + "- Third.\n", reason="More")
+    api_setup.put_file(f"/v1/templates/{template['id']}", PATH, AFTER_THIRD, reason="More")
     user = signed_in_page()
     page = user.page
     user.visit(f"/agent-templates/{template['id']}/review?file={PATH}")
@@ -164,6 +165,35 @@ def test_bulk_review_accepts_for_all_agents_with_one_outcome_per_agent(
     expect(results).to_contain_text("4 accepted")
     for agent in agents:
         assert _served(api_setup, agent).endswith("- Third.\n")
+
+    with wait_for_response(page, "POST", "/rollback"):
+        results.get_by_role("button", name="Roll back for all").click()
+    expect(results).to_contain_text("3 rolled back, 1 failed")
+    expect(results).to_contain_text("was accepted for it alone")
+    expect(results.get_by_role("button")).to_have_count(0)
+    assert [_served(api_setup, agent) for agent in agents] == [AFTER, BEFORE, AFTER_THIRD, BEFORE]
+
+
+def test_an_edit_of_a_default_is_reviewed_for_all_agents_that_inherit_it(
+    signed_in_page: OpenPage, api_setup: ApiSetup
+) -> None:
+    agent = api_setup.create_agent(f"Ola {api_setup.suffix}")
+    path = "CAPABILITIES.md"
+    api_setup.put_file("/v1/defaults", path, f"# {api_setup.suffix}\n")
+    user = signed_in_page()
+    page = user.page
+    user.visit(f"/agent-templates/defaults/review?file={path}")
+    page.get_by_role("button", name=re.compile("^Accept for ")).click()
+    results = page.get_by_role("region", name="Results")
+    expect(results).to_contain_text(agent["name"])
+    user.check_accessibility()
+    url = f"/v1/agents/{agent['id']}/files/{path}"
+    assert api_setup.request("GET", url)["content"] == f"# {api_setup.suffix}\n"
+
+    with wait_for_response(page, "POST", "/defaults/pins/CAPABILITIES.md/rollback"):
+        results.get_by_role("button", name="Roll back for all").click()
+    expect(results).to_contain_text("rolled back")
+    assert api_setup.request("GET", url)["content"] != f"# {api_setup.suffix}\n"
 
 
 def test_my_inbox_lists_my_agents_and_members_cannot_accept(

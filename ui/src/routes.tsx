@@ -40,6 +40,10 @@ const templateRoutes: RouteObject[] = [
     lazy: lazyScreen(() => import("./screens/templates/defaults")),
   },
   {
+    path: "agent-templates/defaults/review",
+    lazy: lazyScreen(() => import("./screens/review/bulk-review")),
+  },
+  {
     path: "agent-templates/:templateId",
     lazy: lazyScreen(() => import("./screens/templates/template")),
   },

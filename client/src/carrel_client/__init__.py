@@ -60,9 +60,19 @@ if TYPE_CHECKING:
     from carrel_client.dry_runs import DryResponse, DryRun
     from carrel_client.event_iterators import AsyncEventStream, EventStream
     from carrel_client.event_reader import CONNECTED, Event
+    from carrel_client.file_changes import (
+        ChangedFile,
+        CommitResult,
+        CopyFile,
+        DeleteFile,
+        DirectoryEntry,
+        FileChange,
+        MoveFile,
+        PutFile,
+    )
     from carrel_client.file_models import File, FileRow
     from carrel_client.files import Files
-    from carrel_client.history import Explanation, LayerEntry, Version
+    from carrel_client.history import Explanation, LayerEntry, Version, VersionSource
     from carrel_client.items import Item, ItemRow
     from carrel_client.materialize import MaterializeResult
     from carrel_client.memories import Dream, Memory
@@ -87,9 +97,13 @@ _MODULES: Final = {
     "dry_runs": ("DryResponse", "DryRun"),
     "event_iterators": ("AsyncEventStream", "EventStream"),
     "event_reader": ("CONNECTED", "Event"),
+    "file_changes": (
+        *("ChangedFile", "CommitResult", "CopyFile", "DeleteFile", "DirectoryEntry", "FileChange"),
+        *("MoveFile", "PutFile"),
+    ),
     "file_models": ("File", "FileRow"),
     "files": ("Files",),
-    "history": ("Explanation", "LayerEntry", "Version"),
+    "history": ("Explanation", "LayerEntry", "Version", "VersionSource"),
     "items": ("Item", "ItemRow"),
     "materialize": ("MaterializeResult",),
     "memories": ("Dream", "Memory"),
@@ -118,15 +132,20 @@ __all__ = [
     "Busy",
     "CapabilityNotProvided",
     "CarrelError",
+    "ChangedFile",
     "Client",
+    "CommitResult",
     "Conflict",
+    "CopyFile",
     "CorruptContent",
     "CreatedKey",
     "CreatedTenant",
     "DeadlineExceeded",
     "DefaultsStatus",
+    "DeleteFile",
     "Delivery",
     "Difference",
+    "DirectoryEntry",
     "DirectoryLocked",
     "Dream",
     "DryResponse",
@@ -137,6 +156,7 @@ __all__ = [
     "Expired",
     "Explanation",
     "File",
+    "FileChange",
     "FileRow",
     "Files",
     "Forbidden",
@@ -152,6 +172,7 @@ __all__ = [
     "LayerEntry",
     "MaterializeResult",
     "Memory",
+    "MoveFile",
     "NotACarrelDirectory",
     "NotFound",
     "PayloadTooLarge",
@@ -160,6 +181,7 @@ __all__ = [
     "Prompt",
     "PromptBlock",
     "PromptFlaw",
+    "PutFile",
     "Refusal",
     "ResponseTooLarge",
     "Run",
@@ -183,6 +205,7 @@ __all__ = [
     "UnusableWorkspace",
     "ValidationError",
     "Version",
+    "VersionSource",
     "Webhook",
     "Workspace",
     "WorkspaceConflict",

@@ -25,6 +25,14 @@ class CarrelError(Exception):
         """The ``error`` of the response, as in the reference of refusals."""
         self.details: Mapping[str, Any] = dict(details or {})
 
+    @property
+    def failed_changes(self) -> tuple[Mapping[str, Any], ...]:
+        """Of a refused commit: every change that failed, with ``index``, ``path``, ``message``.
+
+        Those with a failed condition have it and the ``currentVersion``.
+        """
+        return tuple(self.details.get("failed", ()))
+
 
 class ServerUnreachable(CarrelError):
     """No response arrived, after all retries."""

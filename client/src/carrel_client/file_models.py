@@ -27,6 +27,10 @@ class FileRow:
     """Digest of the stored bytes."""
     rendered_sha256: str | None
     """Digest of the rendered content, if in the response."""
+    size: int | None
+    """Bytes that are stored."""
+    file_id: str | None
+    """Stays the same when the file is moved."""
     update_available: bool
     """Whether the lower layers have changed since this content was written."""
     error: str | None = None
@@ -55,6 +59,8 @@ def row_from_json(row: Any) -> FileRow:
             file_class=row["class"],
             sha256=row["sha256"],
             rendered_sha256=row.get("renderedSha256"),
+            size=row.get("size"),
+            file_id=row.get("fileId"),
             update_available=row["updateAvailable"],
             error=row.get("error"),
         )
@@ -73,6 +79,8 @@ def _file(row: Any) -> File:
         file_class=row["class"],
         sha256=row["sha256"],
         rendered_sha256=row.get("renderedSha256"),
+        size=row.get("size"),
+        file_id=row.get("fileId"),
         update_available=row["updateAvailable"],
         error=row.get("error"),
         content=row["content"],

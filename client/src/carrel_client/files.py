@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from carrel_client.drivers import Driver, Resource, Steps, operation
+from carrel_client.drivers import Driver, Steps, operation
 from carrel_client.errors import CarrelError, IncompleteWorkspace, ValidationError
 from carrel_client.event_iterators import event_stream
 from carrel_client.event_reader import UPDATED, EventReader, EventSource
+from carrel_client.file_commits import FileCommits
 from carrel_client.file_models import File, FileRow, file_from_json, rows_from_json
 from carrel_client.history import Explanation, Version, explanation_from_json, versions_from_json
 from carrel_client.http_messages import HttpRequest
@@ -21,13 +22,15 @@ from carrel_client.requests import (
     write_headers,
 )
 
+_MAX_VERSIONS: Final = 500
+"""Versions that one request may list."""
 
-class Files(Resource[Driver]):
+
+class Files(FileCommits[Driver]):
     """The files of an agent, a template or a workspace, or the defaults."""
 
     def __init__(self, driver: Driver, *location: str) -> None:
-        super().__init__(driver)
-        self._location = location
+        super().__init__(driver, *location)
         self._root = api_path(*location, "files")
 
     def __repr__(self) -> str:
@@ -138,9 +141,20 @@ class Files(Resource[Driver]):
     def history(
         self, path: str, *, before: int | None = None, limit: int = 100
     ) -> Steps[tuple[Version, ...]]:
-        """The versions of a file, newest first, deletions included."""
-        query = {"limit": str(limit)} | ({} if before is None else {"cursor": str(before)})
-        return versions_from_json((yield from get_json(self._path(path, "history"), query)))
+        """The versions of a file, newest first, deletions included.
+
+        Those of a moved file go on with the versions at its earlier paths.
+        """
+        versions: list[Version] = []
+        query = {} if before is None else {"cursor": str(before)}
+        while len(versions) < limit:
+            query["limit"] = str(min(_MAX_VERSIONS, limit - len(versions)))
+            page = yield from get_json(self._path(path, "history"), query)
+            versions += versions_from_json(page)
+            if not page.get("next"):
+                break
+            query["cursor"] = str(page["next"])
+        return tuple(versions)
 
     @operation
     def diff(

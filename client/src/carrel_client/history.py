@@ -11,8 +11,24 @@ from carrel_client.models import parse_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VersionSource:
+    """Version that was moved or copied."""
+
+    kind: str
+    """move or copy."""
+    path: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
     version: int
+    path: str
+    """Path that the file had."""
+    file_id: str | None
+    """Stays the same when the file is moved; None for a deletion."""
+    source: VersionSource | None
+    """What was moved or copied here with this version."""
     layer: str
     """Kind of the layer that has this version: `agent`, `template`, `defaults` …"""
     updated_at: datetime
@@ -60,8 +76,14 @@ def versions_from_json(page: Any) -> tuple[Version, ...]:
 
 
 def _version(row: Any) -> Version:
+    source = row["source"]
     return Version(
         version=row["version"],
+        path=row["path"],
+        file_id=row["fileId"],
+        source=None
+        if source is None
+        else VersionSource(kind=source["kind"], path=source["path"], version=source["version"]),
         layer=row["layer"],
         updated_at=parse_time(row["updatedAt"]),
         author=row["author"],

@@ -10,7 +10,9 @@ import click
 
 from carrel.core.version import VERSION
 
-_FILE_COMMANDS: Final = ("ls", "cat", "put", "edit", "rm", "log", "diff", "explain", "import")
+_READ_COMMANDS: Final = ("ls", "cat", "log", "diff", "explain")
+_WRITE_COMMANDS: Final = ("put", "edit", "rm", "mv", "cp", "mkdir", "import")
+_FILE_COMMANDS: Final = (*_READ_COMMANDS, *_WRITE_COMMANDS)
 _REVIEW_COMMANDS: Final = ("pins", "accept", "rollback")
 _RECORD_COMMANDS: Final = ("agents", "templates", "people", "invite")
 _CLIENT_COMMANDS: Final = (*_FILE_COMMANDS, *_REVIEW_COMMANDS, "run", "replay", *_RECORD_COMMANDS)

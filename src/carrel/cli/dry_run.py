@@ -106,5 +106,7 @@ def _request_to_json(request: HttpRequest) -> dict[str, Any]:
 
 
 def _body_size(request: HttpRequest) -> int:
-    content = request.body.get("content", "") if isinstance(request.body, dict) else ""
-    return len(content)
+    if not isinstance(request.body, dict):
+        return 0
+    writes = request.body.get("writes", (request.body,))
+    return sum(len(write.get("content", "")) for write in writes)

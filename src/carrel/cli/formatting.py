@@ -14,7 +14,7 @@ from carrel.core.hidden_characters import show_hidden_characters
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from carrel_client import FileRow
+    from carrel_client import DirectoryEntry, FileRow
 
 Cell = str | tuple[str, str]
 """Text, optionally with its style on a terminal."""
@@ -143,6 +143,8 @@ def file_to_json(row: FileRow) -> dict[str, Any]:
         "source": row.source,
         "class": row.file_class,
         "sha256": row.sha256,
+        "size": row.size,
+        "fileId": row.file_id,
         "updateAvailable": row.update_available,
     }
     optional_facts = {
@@ -151,6 +153,20 @@ def file_to_json(row: FileRow) -> dict[str, Any]:
         "error": row.error,
     }
     return facts | {name: fact for name, fact in optional_facts.items() if fact is not None}
+
+
+def entry_to_json(entry: DirectoryEntry) -> dict[str, Any]:
+    """Return an entry of a directory as the API encodes it."""
+    return {
+        "path": entry.path,
+        "type": "directory" if entry.is_directory else "file",
+        "size": entry.size,
+        "updatedAt": entry.updated_at.isoformat(),
+        "version": entry.version,
+        "etag": entry.etag,
+        "contentType": entry.content_type,
+        "fileId": entry.file_id,
+    }
 
 
 def print_records(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:

@@ -72,6 +72,14 @@ def parse_owner(text: str) -> TargetOwner:
     return target.owner
 
 
+def parse_path(text: str) -> str:
+    """Parse a path without its owner. Raises TargetError."""
+    path = _normalize_path(text)
+    if not path:
+        raise TargetError("the path is empty")
+    return path
+
+
 def _normalize_path(text: str) -> str:
     """Validate and normalize a path; strip a trailing slash. Raises TargetError."""
     from carrel.core.errors import ValidationError  # noqa: PLC0415 - so that --help stays quick

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from carrel.core.identifiers import TimestampMs
 from carrel.core.revision_cache import RevisionCache
 from carrel.ports.approvals import ApprovalSettings
-from carrel.ports.attempts import AttemptLimiter
+from carrel.ports.attempt_limiter import AttemptLimiter
 from carrel.ports.blobs import BlobReader, Blobs, CorruptContent, LargeBlobStore
 from carrel.ports.clock import Clock
 from carrel.ports.command_slots import CommandSlots

@@ -9,7 +9,7 @@ from pathlib import Path as File
 from typing import Any
 
 from carrel.adapters.aes_vault import InvalidVaultKey
-from carrel.adapters.sqlite.database import SqliteSchemaMismatch
+from carrel.adapters.sqlite.migration_runner import SqliteSchemaMismatch
 from carrel.settings import Settings, SettingsError
 from carrel.wiring.cli_settings import StoreUnavailable, load_settings
 from carrel.wiring.ports import OpenStore, open_ports
@@ -67,7 +67,7 @@ def _is_postgres_error(problem: Exception, settings: Settings) -> bool:
         return False
     import asyncpg  # noqa: PLC0415 - optional dependency
 
-    from carrel.adapters.postgres.database import PostgresSchemaMismatch  # noqa: PLC0415 - as above
+    from carrel.adapters.postgres.migration_runner import PostgresSchemaMismatch  # noqa: PLC0415 - as above
 
     return isinstance(
         problem, (asyncpg.PostgresError, asyncpg.InterfaceError, PostgresSchemaMismatch)

@@ -31,7 +31,7 @@ from carrel.ports import (
     StoreMaintenance,
     Tokenizer,
 )
-from carrel.ports.attempts import AttemptLimiter
+from carrel.ports.attempt_limiter import AttemptLimiter
 from carrel.ports.command_slots import DEFAULT_SLOTS
 from carrel.settings import Settings, SettingsError
 from carrel.wiring.lazy_local_sandbox import LOCAL_PROVIDER, LazyLocalSandbox

@@ -10,7 +10,7 @@ import pytest
 
 from carrel.core.errors import TooManyAttempts, Unauthenticated
 from carrel.core.outages import Unreachable
-from carrel.ports.attempts import CLIENT_ADDRESS, AttemptLimiter
+from carrel.ports.attempt_limiter import CLIENT_ADDRESS, AttemptLimiter
 
 pytestmark = pytest.mark.anyio
 

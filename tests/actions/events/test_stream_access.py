@@ -13,7 +13,7 @@ from tests.support.tenants import add_person, create_tenant
 from carrel.actions.accounts import credentials, keys, people
 from carrel.actions.accounts.keys import KeySpec
 from carrel.actions.events import run_log, streams
-from carrel.actions.events.visibility import Batches
+from carrel.actions.events.event_access import Batches
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.overlay import stacks

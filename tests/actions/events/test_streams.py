@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from carrel.actions.events import streams
+from carrel.actions.events.event_access import Batches
 from carrel.actions.events.run_log import listen_to_run
 from carrel.actions.events.streams import (
     EventRingBuffer,
@@ -19,7 +20,6 @@ from carrel.actions.events.streams import (
     listen,
     shared_broadcaster,
 )
-from carrel.actions.events.visibility import Batches
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.public_cursors import FROM_START, conceal_cursor, conceal_event

@@ -134,7 +134,7 @@ async def test_an_agent_changed_at_the_same_time_is_decided_again(counted_ports:
 CHURNING_CLIENTS = 8
 
 
-async def test_other_agents_that_are_created_make_no_accept_fail(anywhere: Ports) -> None:
+async def test_other_agents_that_change_make_no_accept_fail(anywhere: Ports) -> None:
     """Each commit expects its own agent's record only."""
     ports = anywhere
     _, owner = await create_tenant(ports)
@@ -148,17 +148,26 @@ async def test_other_agents_that_are_created_make_no_accept_fail(anywhere: Ports
     async def churn(client: int) -> int:
         count = 0
         while not done.is_set() or not count:
-            await agents.create(ports, owner, NewAgent(f"other-{client}-{count}", "Other"))
+            name = f"other-{client}-{count}"
+            await agents.create(ports, owner, NewAgent(name, "Other", "sales" if count else None))
+            await agents.patch(ports, owner, name, {"name": "Renamed"})
+            stack = await stacks.agent_stack(ports, owner, name)
+            await files.put(ports, stack, Path("SOUL.md"), b"mine", owner)
+            await agents.delete(ports, owner, name)
             count += 1
         return count
 
     clients = [asyncio.create_task(churn(client)) for client in range(CHURNING_CLIENTS)]
-    results = await pin_reviews.accept_for_all(ports, owner, "sales", RULES, digest(b"be better"))
+    untouched = {agent.id for agent in (await agents.list_agents(ports, owner, limit=400)).items}
+    for change in (pin_reviews.accept_for_all, pin_reviews.roll_back_for_all):
+        results = await change(ports, owner, "sales", RULES, digest(b"be better"))
+        by_agent = {result.agent: result for result in results}
+        assert [by_agent[id].problem for id in untouched if by_agent[id].problem] == []
+        assert all(by_agent[id].changed for id in untouched)
     done.set()
     created = await asyncio.gather(*clients)
 
-    assert [result for result in results if result.problem] == []
-    assert (len(results), min(created) > 0) == (400, True)
+    assert (len(untouched), min(created) > 0) == (400, True)
 
 
 async def test_an_edit_of_a_default_is_accepted_for_all_that_inherit_it(anywhere: Ports) -> None:

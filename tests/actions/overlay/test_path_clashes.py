@@ -71,6 +71,18 @@ async def test_a_new_default_is_only_offered_where_a_layer_has_a_directory(
     assert update.written == (EXTRA,)
 
 
+async def test_a_new_default_that_collides_in_letter_case_is_only_offered(
+    tenant: OverlayTenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ports, owner = tenant.ports, tenant.owner
+    rule = ClassRuleModel("*.md", FileClass.PINNED)
+    await policies.put(ports, owner, PolicyModel(classes=(rule,)), confirm=True)
+    await tenant.write(tenant.sales, Path("extra.md"), b"mine")
+    package_extra(monkeypatch, defaults.VERSION + 1)
+    [update] = [update async for update in default_files.update_all_tenants(ports)]
+    assert (update.written, update.offers, update.problem) == ((), (EXTRA,), None)
+
+
 async def test_clashes_from_before_are_reported_by_doctor_and_impact(
     tenant: OverlayTenant,
 ) -> None:

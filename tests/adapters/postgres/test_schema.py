@@ -17,8 +17,13 @@ from tests.support.empty_stores import check_findings as findings_of
 from tests.support.services import databases
 
 from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
-from carrel.adapters.postgres import PostgresSchemaMismatch, database, open_store, prepare
-from carrel.adapters.postgres.database import MIGRATIONS
+from carrel.adapters.postgres import (
+    PostgresSchemaMismatch,
+    migration_runner,
+    open_store,
+    prepare,
+)
+from carrel.adapters.postgres.migration_runner import MIGRATIONS
 from carrel.core.maintenance.tables import DERIVED_TABLES, TABLES
 from carrel.core.search.bm25 import TermCount
 from carrel.core.store.record import RecordType
@@ -130,7 +135,7 @@ async def test_tables_have_the_columns_of_a_backup(postgres_url: str) -> None:
 
 def add_later_migration(monkeypatch: pytest.MonkeyPatch) -> None:
     """Upgrade Carrel: from now on there is a second migration."""
-    monkeypatch.setattr(database, "MIGRATIONS", BOTH)
+    monkeypatch.setattr(migration_runner, "MIGRATIONS", BOTH)
 
 
 async def test_an_upgrade_keeps_what_the_database_holds(
@@ -166,8 +171,8 @@ async def test_an_upgrade_rebuilds_the_full_text_indexes(
         "INSERT INTO search_term VALUES ('acme', 'memory', 'agent:marco', 'old', 'm')",
     )
     reindexing = {"9999_later.sql": "DELETE FROM search_term;"}
-    monkeypatch.setattr(database, "MIGRATIONS", {**MIGRATIONS, **reindexing})
-    monkeypatch.setattr(database, "REINDEXING_MIGRATIONS", frozenset(reindexing))
+    monkeypatch.setattr(migration_runner, "MIGRATIONS", {**MIGRATIONS, **reindexing})
+    monkeypatch.setattr(migration_runner, "REINDEXING_MIGRATIONS", frozenset(reindexing))
 
     async with open_store(postgres_url, objects=objects) as store:
         assert await read_view(OpenedStore(store, objects)) == view

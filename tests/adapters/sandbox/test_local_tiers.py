@@ -12,11 +12,17 @@ from pathlib import Path as File
 
 import pytest
 from anyio import run_process
-from tests.support.local_providers import LOCAL, CommandRunner
+from tests.support.local_providers import LOCAL, NUMBERS, CommandRunner, RecordingBlobs
 
 from carrel.adapters.sandbox.local import LocalSandbox, bwrap_arguments
 from carrel.core.identifiers import Path
-from carrel.ports.sandbox import FileKind, ResourceLimits, SandboxUnavailable
+from carrel.ports.sandbox import (
+    CommandSpec,
+    FileKind,
+    ResourceLimits,
+    Sandbox,
+    SandboxUnavailable,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -142,6 +148,45 @@ async def test_runtimes_may_reserve_more_memory_than_they_use(commands: CommandR
         "[thread.start() for thread in pool]; done.set(); print(len(pool))"
     )
     assert await commands.output_of(f"python3 -c '{program}'") == "100\n"
+
+
+async def test_java_runs_where_it_is_installed(commands: CommandRunner) -> None:
+    program = 'class A { public static void main(String[] args) { System.out.println("ran"); } }'
+    java = f"echo {shlex.quote(program)} > A.java; java A.java"
+    assert await commands.output_of(f"if command -v java >&-; then {java}; else echo ran; fi") == (
+        "ran\n"
+    )
+
+
+async def test_freeing_the_memory_of_large_files_does_not_block_the_event_loop(
+    commands: CommandRunner, closed_on_the_loop: list[str]
+) -> None:
+    assert await commands.changes_of("echo x > file") == {"file": b"x\n"}
+    assert closed_on_the_loop == []
+
+
+async def run_in_instance(sandbox: Sandbox, command: str) -> str:
+    spec = CommandSpec(f"call-{next(NUMBERS)}", command, {}, instance_key="one")
+    async with sandbox.run(spec, RecordingBlobs()) as ran:
+        return (ran.stdout + ran.stderr).decode()
+
+
+async def test_freeing_the_memory_of_an_instance_does_not_block_the_event_loop(
+    tmp_path: File, closed_on_the_loop: list[str]
+) -> None:
+    async with LOCAL["bubblewrap-overlay"](tmp_path) as sandbox:
+        assert isinstance(sandbox, LocalSandbox)
+        await run_in_instance(sandbox, "echo x > file")
+        await sandbox.release_instance("one")
+        assert closed_on_the_loop == []
+
+
+async def test_processes_left_behind_have_no_limit_of_processor_time(tmp_path: File) -> None:
+    async with LOCAL["bubblewrap-overlay"](tmp_path) as sandbox, asyncio.timeout(30):
+        await run_in_instance(sandbox, "(setsid sh -c 'ulimit -t > ~/limit' &)")
+        while not (limit := await run_in_instance(sandbox, "cat ~/limit 2> /dev/null")):
+            pass
+        assert limit == "unlimited\n"
 
 
 def _file_below(directory: str) -> str:

@@ -231,7 +231,7 @@ async def test_job_continues_without_a_limit_of_time_and_reports_its_end(
     )
     running = await instance.sandbox.get_job(HERE, id)
     assert running is not None and running.exit_code is None
-    assert (await instance.run("touch go; ulimit -t"))[0].strip().isdigit()
+    await instance.run("touch go")
     await wait_until(lambda: not instance.sandbox._instances[HERE].jobs, "no job runs")
     job = await instance.sandbox.get_job(HERE, id)
     assert job is not None

@@ -27,8 +27,9 @@ from tests.support.empty_stores import (
 )
 
 from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
-from carrel.adapters.sqlite import database, open_store
-from carrel.adapters.sqlite.database import MIGRATIONS, PACKAGE_FILES, SqliteSchemaMismatch, prepare
+from carrel.adapters.sqlite import migration_runner, open_store
+from carrel.adapters.sqlite.database import PACKAGE_FILES
+from carrel.adapters.sqlite.migration_runner import MIGRATIONS, SqliteSchemaMismatch, prepare
 from carrel.core.maintenance.tables import DERIVED_TABLES, TABLES
 from carrel.core.runs import Audience, Run, RunStatus
 from carrel.core.store.event import EventFilter
@@ -71,7 +72,7 @@ def objects(tmp_path: File) -> DirectoryBlobStore:
 
 def add_later_migration(monkeypatch: pytest.MonkeyPatch) -> None:
     """Upgrade Carrel: from now on there is a second migration."""
-    monkeypatch.setattr(database, "MIGRATIONS", BOTH)
+    monkeypatch.setattr(migration_runner, "MIGRATIONS", BOTH)
 
 
 def shape(file: File) -> dict[str, str]:
@@ -137,8 +138,8 @@ async def test_an_upgrade_rebuilds_the_full_text_indexes(
     with closing(sqlite3.connect(file)) as db, db:
         db.execute("INSERT INTO search_term VALUES ('acme', 'memory', 'agent:marco', 'old', 'm')")
     reindexing = {"9999_later.sql": "DELETE FROM search_term;"}
-    monkeypatch.setattr(database, "MIGRATIONS", {**MIGRATIONS, **reindexing})
-    monkeypatch.setattr(database, "REINDEXING_MIGRATIONS", frozenset(reindexing))
+    monkeypatch.setattr(migration_runner, "MIGRATIONS", {**MIGRATIONS, **reindexing})
+    monkeypatch.setattr(migration_runner, "REINDEXING_MIGRATIONS", frozenset(reindexing))
 
     async with open_store(file, objects=objects) as store:
         assert await read_view(OpenedStore(store, objects)) == view

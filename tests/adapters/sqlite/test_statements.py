@@ -10,7 +10,8 @@ from pathlib import Path as File
 import pytest
 
 from carrel.adapters.sqlite import database
-from carrel.adapters.sqlite.database import STATEMENTS, connect, prepare
+from carrel.adapters.sqlite.database import STATEMENTS, connect
+from carrel.adapters.sqlite.migration_runner import prepare
 
 
 @pytest.fixture(scope="module")

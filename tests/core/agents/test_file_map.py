@@ -136,6 +136,22 @@ def test_the_map_lists_each_folder_once_above_its_files() -> None:
     ]
 
 
+def test_the_map_names_private_folders_and_none_of_their_files() -> None:
+    paths = [
+        "MEMORY.md",
+        "Memory/b.md",
+        "memory/a.md",
+        "memory/c/d.md",
+        "notes.md",
+        "notes/a.md",
+        "z",
+    ]
+    block = render_map([MapEntry(Path(path), "") for path in paths], [])
+
+    lines = [line for line in block.splitlines() if line.lstrip().startswith("- ")]
+    assert lines == ["- MEMORY.md", "- Memory/", "- memory/", "- notes.md", "- notes/", "- z"]
+
+
 def test_a_map_of_many_files_and_peers_is_truncated() -> None:
     deep = Path("/".join(["d"] * 400) + "/x.md")
     entries = [MapEntry(Path(f"{n:05}.md"), "x" * 500) for n in range(9_999)] + [MapEntry(deep)]

@@ -79,7 +79,8 @@ def test_only_the_old_text_is_replaced(content: bytes, old: bytes, new: bytes) -
         with pytest.raises(NotFound):
             replace_text(content, old, new, replace_all=True, name="a")
         return
-    after, count = replace_text(content, old, new, replace_all=True, name="a")
+    parts, count = replace_text(content, old, new, replace_all=True, name="a")
+    after = b"".join(parts)
     assert count == len(re.findall(re.escape(old), content))
     assert after == re.sub(re.escape(old), lambda _: new, content)
     if count > 1:
@@ -205,3 +206,20 @@ def test_a_disallowed_runtime_in_a_command_is_named(
     command: str, runtimes: list[str] | None, expected: str | None
 ) -> None:
     assert disallowed_runtime(command, runtimes) == expected
+
+
+@given(st.text("ab", min_size=1, max_size=9), st.text("ab", min_size=1, max_size=4), st.text("ab"))
+def test_a_large_content_is_replaced_as_in_one_call(unit: str, old: str, new: str) -> None:
+    content, expected = (unit * 20_000).encode(), (unit * 20_000).replace(old, new).encode()
+    count = content.count(old.encode())
+    if count:
+        arguments = (content, old.encode(), new.encode())
+        parts, replaced = replace_text(*arguments, replace_all=True, name="x")
+        assert (b"".join(parts), replaced) == (expected, count)
+
+
+@given(st.integers(0, 200_000), st.integers(1, 150_000))
+def test_a_replaced_text_may_have_any_length_and_place(start: int, length: int) -> None:
+    content = b"-" * start + b"x" * length + b"-" * 1000
+    parts, count = replace_text(content, b"x" * length, b"y", replace_all=False, name="x")
+    assert (b"".join(parts), count) == (b"-" * start + b"y" + b"-" * 1000, 1)

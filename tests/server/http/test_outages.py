@@ -16,7 +16,7 @@ from tests.support.full_app import FILES, open_configured_app, settings_in
 
 from carrel.adapters.postgres.database import translate_driver_errors
 from carrel.core.outages import StorageFull, Unreachable
-from carrel.server.http.problems import failure_response
+from carrel.server.http.error_responses import failure_response
 
 
 class Relay:

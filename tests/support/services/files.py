@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path as File
 from tempfile import TemporaryDirectory
 
-from carrel.adapters.sqlite.database import prepare
+from carrel.adapters.sqlite.migration_runner import prepare
 
 
 @cache

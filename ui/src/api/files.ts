@@ -12,7 +12,11 @@ export type FileScope =
 export const DEFAULTS: FileScope = { kind: "defaults", id: "" };
 
 export type File = ResponseBody<"/v1/agents/{id}/files/{path}">;
-export type FileRow = ResponseBody<"/v1/agents/{id}/files">["files"][number];
+// The entries of one directory, which `depth` asks for, have other rows.
+export type FileRow = Extract<
+  ResponseBody<"/v1/agents/{id}/files">["files"][number],
+  { class: unknown }
+>;
 export type Version = ResponseBody<"/v1/agents/{id}/files/{path}/history">["items"][number];
 export type FileExplanation = ResponseBody<"/v1/agents/{id}/files/{path}/explain">;
 
@@ -32,7 +36,8 @@ export const filesQuery = (scope: FileScope) =>
   queryOptions({
     queryKey: ["files", scope.kind, scope.id, "list"],
     queryFn: async () =>
-      (await unwrap(api.GET(rootPath(scope), { params: { path: { id: scope.id } } }))).files,
+      (await unwrap(api.GET(rootPath(scope), { params: { path: { id: scope.id } } })))
+        .files as FileRow[],
   });
 
 /** The stored text with unfilled placeholders, and the etag for saving. */

@@ -227,6 +227,13 @@ export type AgentsOverviewQueryVariables = Exact<{
 
 export type AgentsOverviewQuery = { agents?: { next?: string | null, items: Array<{ id: string, slug: string, name: string, isShared: boolean, overrideCount?: number | null, updatesAvailable?: number | null, template?: { id: string, name: string } | null, humanPair?: { id: string, name: string } | null, lastRun?: { id: string, status: RunStatus, startedAt: string } | null }> } | null };
 
+export type DefaultsReviewQueryVariables = Exact<{
+  after: Scalars['String']['input'];
+}>;
+
+
+export type DefaultsReviewQuery = { agents?: { next?: string | null, items: Array<{ id: string, name: string, slug: string, pins?: Array<{ path: string, pinnedSha?: string | null, latestSha?: string | null, latestSource?: string | null, updateAvailable: boolean, newlyOffered: boolean, overridden: boolean }> | null }> } | null };
+
 export type FindAgentsQueryVariables = Exact<{
   startsWith: Scalars['String']['input'];
 }>;
@@ -260,6 +267,7 @@ export type UpdateProfileMutationVariables = Exact<{
 export type UpdateProfileMutation = { updateUserProfile: { id: string, title?: string | null, timezone?: string | null, pronouns?: string | null } };
 export const AgentOverview = "query AgentOverview($id: ID!) { agent(id: $id) { id slug name isShared template { id name } humanPair { id name } overrideCount updatesAvailable lastRun { id status startedAt } } }" as unknown as Document<AgentOverviewQuery, AgentOverviewQueryVariables>;
 export const AgentsOverview = "query AgentsOverview($after: String!, $first: Int!) { agents(first: $first, after: $after) { items { id slug name isShared template { id name } humanPair { id name } overrideCount updatesAvailable lastRun { id status startedAt } } next } }" as unknown as Document<AgentsOverviewQuery, AgentsOverviewQueryVariables>;
+export const DefaultsReview = "query DefaultsReview($after: String!) { agents(first: 100, after: $after) { items { id name slug pins { path pinnedSha latestSha latestSource updateAvailable newlyOffered overridden } } next } }" as unknown as Document<DefaultsReviewQuery, DefaultsReviewQueryVariables>;
 export const FindAgents = "query FindAgents($startsWith: String!) { agents(first: 8, startsWith: $startsWith) { items { id slug name } } }" as unknown as Document<FindAgentsQuery, FindAgentsQueryVariables>;
 export const ListRuns = "query ListRuns($after: String!, $first: Int!, $agentId: ID) { runs(first: $first, after: $after, agentId: $agentId) { items { id workflowId status scope agentId agent { id slug name } parentRunId replayOf startedAt endedAt kept } next } }" as unknown as Document<ListRunsQuery, ListRunsQueryVariables>;
 export const TemplateReview = "query TemplateReview($id: ID!, $after: String!) { template(id: $id) { id name followerCount followers(first: 100, after: $after) { items { id name slug pins { path pinnedSha latestSha updateAvailable newlyOffered overridden } } next } } }" as unknown as Document<TemplateReviewQuery, TemplateReviewQueryVariables>;

@@ -30,14 +30,40 @@ export const rollBackPin = (agentId: string, path: string) =>
     }),
   );
 
+/** In place of a template's id: all agents that inherit from the defaults. No slug can be this. */
+export const DEFAULTS_ID = "defaults";
+
 /** Accepts a text for every agent of a template, with one outcome per agent. */
 export const acceptForAll = (templateId: string, path: string, sha256: string) =>
-  unwrap(
-    api.POST("/v1/templates/{id}/pins/{path}/accept", {
-      params: { path: { id: templateId, path } },
-      body: { sha256 },
-    }),
-  );
+  templateId === DEFAULTS_ID
+    ? unwrap(
+        api.POST("/v1/defaults/pins/{path}/accept", {
+          params: { path: { path } },
+          body: { sha256 },
+        }),
+      )
+    : unwrap(
+        api.POST("/v1/templates/{id}/pins/{path}/accept", {
+          params: { path: { id: templateId, path } },
+          body: { sha256 },
+        }),
+      );
+
+/** Rolls back what was accepted for all, with one outcome per agent that accepted. */
+export const rollBackForAll = (templateId: string, path: string, sha256: string) =>
+  templateId === DEFAULTS_ID
+    ? unwrap(
+        api.POST("/v1/defaults/pins/{path}/rollback", {
+          params: { path: { path } },
+          body: { sha256 },
+        }),
+      )
+    : unwrap(
+        api.POST("/v1/templates/{id}/pins/{path}/rollback", {
+          params: { path: { id: templateId, path } },
+          body: { sha256 },
+        }),
+      );
 
 /** Queries that a review makes stale. */
 export const REVIEW_QUERY_KEYS = ["pins", "files", "inbox", "agents", "prompt"];

@@ -138,10 +138,11 @@ async def patch(
     if agent == current:
         return existing
     change = agent_change(existing.tenant, existing.id, agent, existing)
+    changed = record_after(change, 0, existing)
+    drafts = await _dependent_files(ports, rules, current, changed)
     if agent.template_id != current.template_id:
-        moved = record_after(change, 0, existing)
-        await check_new_stack(ports, moved, rules.policy.classes)
-    drafts = await _dependent_files(ports, rules, current, record_after(change, 0, existing))
+        path_checks = await check_new_stack(ports, changed, rules.policy.classes)
+        drafts += FileDrafts(path_checks=tuple(path_checks))
     committed_at = await commit_changes(
         ports,
         actor,

@@ -7,13 +7,13 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Final
 
+from carrel.actions.events.event_access import Batch, Batches, select_visible, visible_to
 from carrel.actions.events.streams import (
     PAGE_SIZE,
     concealed,
     follow,
     store_cursor,
 )
-from carrel.actions.events.visibility import Batch, Batches, select_visible, visible_to
 from carrel.actions.public_cursors import (
     EVENT_ID_PREFIX,
     FROM_START,

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Final
 
-from carrel.actions.events.visibility import Batch, Batches, visible_to
+from carrel.actions.events.event_access import Batch, Batches, visible_to
 from carrel.actions.public_cursors import (
     FROM_START,
     conceal_cursor,

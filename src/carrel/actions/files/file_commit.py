@@ -11,9 +11,9 @@ from carrel.actions.files import write_checks
 from carrel.actions.files.change_contents import ChangeContents, load_contents
 from carrel.actions.files.change_expansion import ExpandedChanges, expand_changes
 from carrel.actions.files.commit_results import CommitResult, results_of_heads
-from carrel.actions.overlay.agent_layers import load_resolver
-from carrel.actions.overlay.path_clashes import find_refused_paths
-from carrel.actions.overlay.stacks import load_related_scopes, load_workspace_revision
+from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
+from carrel.actions.overlay.path_clashes import CheckedPaths, check_new_paths
+from carrel.actions.overlay.stacks import load_workspace_revision
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor
@@ -39,6 +39,7 @@ from carrel.core.store.commit import (
 )
 from carrel.core.store.entry import Head
 from carrel.core.store.idempotency import IdempotencyKey
+from carrel.core.store.record import record_revision
 from carrel.ports import Ports
 
 
@@ -51,6 +52,8 @@ class CommitOptions(Struct, frozen=True):
 
 
 DEFAULT_OPTIONS = CommitOptions()
+
+_SHARED_KINDS = frozenset({ScopeKind.TEMPLATE, ScopeKind.DEFAULTS})
 
 _WITH_CONTENT = frozenset({ChangeKind.PUT, ChangeKind.MOVE, ChangeKind.COPY})
 
@@ -84,14 +87,16 @@ class _FileCommitter(Struct, frozen=True):
     async def commit(self, requested: Sequence[FileChange]) -> CommitResult:
         rules = await load_rules(self.ports, self.actor.tenant)
         self._require_writable(requested, rules)
-        resolver = await load_resolver(self.ports, self.stack)
-        if resolver is not None:
-            resolver = replace(resolver, classes=rules.policy.classes)
-        expanded = await expand_changes(self.ports, self.stack, resolver, requested)
+        agent_layers = await self._load_agent_layers(rules)
+        resolver = agent_layers.resolver if agent_layers else None
+        stack = agent_layers.stack if agent_layers else self.stack
+        expanded = await expand_changes(self.ports, stack, resolver, requested)
         self._require_writable(expanded.changes, rules)
-        related = await self._load_related_scopes()
-        context = CommitContext(expanded.layers, resolver, related)
-        failures = [*expanded.failures, *await self._check_paths(expanded, rules)]
+        checked, invalid = await self._check_paths(stack, expanded, rules)
+        is_shared = stack[0].kind in _SHARED_KINDS
+        checked_scopes = checked.scopes if is_shared else {}
+        context = CommitContext(expanded.layers, resolver, checked_scopes)
+        failures = [*expanded.failures, *invalid]
         failed = {id(failure.change) for failure in failures}
         valid = [change for change in expanded.changes if id(change) not in failed]
         contents = await load_contents(self.ports, rules, context, valid)
@@ -101,8 +106,8 @@ class _FileCommitter(Struct, frozen=True):
             raise commit_refusal(failures)
         await self._check_identity(context, contents)
         await self._check_directory_count(rules, contents.changes)
-        heads = await self._commit(rules, plan)
-        classes = rules.policy.classes if related else None
+        heads = await self._commit(rules, plan, agent_layers)
+        classes = rules.policy.classes if is_shared else None
         return results_of_heads(context, classes, contents, heads)
 
     def _require_writable(self, changes: Sequence[FileChange], rules: TenantRules) -> None:
@@ -118,10 +123,10 @@ class _FileCommitter(Struct, frozen=True):
             raise commit_refusal(failures)
 
     async def _check_paths(
-        self, expanded: ExpandedChanges, rules: TenantRules
-    ) -> Sequence[FailedChange]:
+        self, stack: Stack, expanded: ExpandedChanges, rules: TenantRules
+    ) -> tuple[CheckedPaths, Sequence[FailedChange]]:
         """Check the paths that get a content, and media types."""
-        scope, failures = self.stack[0], []
+        scope, failures = stack[0], []
         creating = [
             change
             for change in expanded.changes
@@ -136,16 +141,19 @@ class _FileCommitter(Struct, frozen=True):
                 failures.append(FailedChange(change, refusal))
         by_path = {change.path: change for change in creating}
         deleted = {path for change in expanded.changes for path in change.written_paths}
-        refused = await find_refused_paths(
-            self.ports, self.stack, list(by_path), rules.policy.classes, deleted - by_path.keys()
+        checked = await check_new_paths(
+            self.ports, stack, list(by_path), rules.policy.classes, deleted - by_path.keys()
         )
-        failures += [FailedChange(by_path[path], refusal) for path, refusal in refused.items()]
-        return failures
+        failures += [FailedChange(by_path[path], e) for path, e in checked.refusals.items()]
+        return checked, failures
 
-    async def _load_related_scopes(self) -> Stack:
-        if self.stack[0].kind not in {ScopeKind.TEMPLATE, ScopeKind.DEFAULTS}:
-            return ()
-        return await load_related_scopes(self.ports, self.stack)
+    async def _load_agent_layers(self, rules: TenantRules) -> AgentLayers | None:
+        """Load an agent's current stack and resolver, with the classes that the commit expects."""
+        scope = self.stack[0]
+        if scope.kind is not ScopeKind.AGENT:
+            return None
+        loaded = await load_agent_layers(self.ports, scope.tenant, scope.name)
+        return replace(loaded, resolver=replace(loaded.resolver, classes=rules.policy.classes))
 
     async def _check_identity(self, context: CommitContext, contents: ChangeContents) -> None:
         """Raise Forbidden if an agent changes its own name."""
@@ -180,11 +188,14 @@ class _FileCommitter(Struct, frozen=True):
                 f"the workspace may have {limit} empty directories", maxDirectories=limit
             )
 
-    async def _commit(self, rules: TenantRules, plan: CommitPlan) -> Mapping[Path, Head]:
+    async def _commit(
+        self, rules: TenantRules, plan: CommitPlan, agent_layers: AgentLayers | None
+    ) -> Mapping[Path, Head]:
         """Return the new heads by path. Raises Busy if the changes must be planned again."""
         if not plan.writes:
             return {}
-        [outcome] = await self.ports.trees.commit([await self._build_commit(rules, plan)])
+        commit = await self._build_commit(rules, plan, agent_layers)
+        [outcome] = await self.ports.trees.commit([commit])
         match outcome:
             case Applied():
                 return {head.path: head for head in outcome.heads}
@@ -195,7 +206,9 @@ class _FileCommitter(Struct, frozen=True):
             case ExpectationFailed():
                 raise Busy.with_conflicts()
 
-    async def _build_commit(self, rules: TenantRules, plan: CommitPlan) -> Commit:
+    async def _build_commit(
+        self, rules: TenantRules, plan: CommitPlan, agent_layers: AgentLayers | None
+    ) -> Commit:
         scope, options = self.stack[0], self.options
         limits = rules.policy.limits_of(scope)
         reason = rules.redact_text(options.reason) or f"change {len(plan.writes)} files"
@@ -210,6 +223,7 @@ class _FileCommitter(Struct, frozen=True):
                 *rules.collection_revisions,
                 *await load_workspace_revision(self.ports, scope),
             ),
+            record_revisions=(record_revision(agent_layers.agent),) if agent_layers else (),
             path_checks=plan.path_checks,
             quotas=(limits.quota(scope),) if any(write.entry for write in plan.writes) else (),
             max_versions=limits.max_versions,

@@ -8,9 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.actions.files import write_checks
-from carrel.actions.overlay.agent_layers import load_resolver
+from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
 from carrel.actions.overlay.path_clashes import check_new_path
-from carrel.actions.overlay.stacks import load_related_scopes, load_workspace_revision
+from carrel.actions.overlay.stacks import load_workspace_revision
 from carrel.actions.policy.tenant_rules import TenantRules, find_cached_rules, load_rules
 from carrel.actions.retry import MAX_ATTEMPTS, retry_on_conflict
 from carrel.core.access import Actor
@@ -38,6 +38,7 @@ from carrel.core.store.commit import (
 )
 from carrel.core.store.entry import MARKDOWN, Head
 from carrel.core.store.idempotency import IdempotencyKey
+from carrel.core.store.record import record_revision
 from carrel.ports import Ports
 
 
@@ -89,7 +90,6 @@ class FileWriter(Struct, frozen=True, gc=False):
         if redacted is None or len(redacted.content) > self.ports.blobs.inline_max_bytes:
             rules = await load_rules(self.ports, tenant)
             redacted = await self._check_and_redact(rules, content)
-        await check_new_path(self.ports, self.stack, self.path, rules.policy.classes)
         result = await self._try_put(rules, redacted, first=True)
         return result or await self._put_again(content)
 
@@ -97,7 +97,6 @@ class FileWriter(Struct, frozen=True, gc=False):
     async def _put_again(self, content: bytes) -> WriteResult:
         rules = await load_rules(self.ports, self.actor.tenant)
         redacted = await self._check_and_redact(rules, content)
-        await check_new_path(self.ports, self.stack, self.path, rules.policy.classes)
         result = await self._try_put(rules, redacted, first=False)
         if result is None:
             raise Busy.with_conflicts(str(self.path))
@@ -108,17 +107,17 @@ class FileWriter(Struct, frozen=True, gc=False):
         await write_checks.check_run(self.ports, self.actor, self.stack[0], self.options.run)
         rules = await load_rules(self.ports, self.actor.tenant)
         write_checks.require_writable(self.actor, self.stack[0], self.path, rules)
-        layers, condition = await self._read_layers(), self.options.condition
-        resolver = (
-            await self._load_resolver(rules) if self.stack[0].kind is ScopeKind.AGENT else None
-        )
-        if resolver is None:
+        condition = self.options.condition
+        agent_layers = await self._load_agent_layers(rules)
+        if agent_layers is None:
+            layers = await self._read_layers(self.stack)
             planned = planned_writes.plan_delete(layers, self.path, condition)
         else:
+            resolver, layers = agent_layers.resolver, await self._read_layers(agent_layers.stack)
             planned = agent_writes.plan_agent_delete(layers, self.path, resolver, condition)
             layers_after = (replace(layers[0], heads={}), *layers[1:])
             await self._check_name_unchanged(resolver, layers, layers_after)
-        head = await self._commit(rules, planned, f"delete {self.path.text}")
+        head = await self._commit(rules, planned, f"delete {self.path.text}", agent_layers)
         if head is None:
             raise Busy.with_conflicts(str(self.path))
         return head
@@ -129,21 +128,21 @@ class FileWriter(Struct, frozen=True, gc=False):
         """Return the result, or None if it must be planned again."""
         stack, path, condition = self.stack, self.path, self.options.condition
         type, kind = self.options.type or MARKDOWN, stack[0].kind
+        checked_scopes = await check_new_path(self.ports, stack, path, rules.policy.classes)
         [blob] = await self.ports.blobs.put((redacted.content,))
-        if kind is ScopeKind.AGENT and (resolver := await self._load_resolver(rules)) is not None:
+        if agent_layers := await self._load_agent_layers(rules):
             new_content = NewContent(blob, type, self.options.accept_template_update)
-            return await self._try_put_override(rules, redacted, new_content, resolver)
+            return await self._try_put_override(rules, redacted, new_content, agent_layers)
         planned = None
         if first and len(stack) == 1:
             planned = planned_writes.plan_put_without_read(stack[0], path, blob, condition, type)
         if planned is None:
             planned = planned_writes.plan_put(
-                await self._read_layers(), path, blob, condition, type
+                await self._read_layers(stack), path, blob, condition, type
             )
         is_shared = kind is ScopeKind.TEMPLATE or kind is ScopeKind.DEFAULTS
         if is_shared:
-            related_scopes = await load_related_scopes(self.ports, stack)
-            planned = replace(planned, path_checks=(PathFree(path, related_scopes),))
+            planned = replace(planned, path_checks=(PathFree(path, checked_scopes),))
         head = await self._commit(rules, planned, f"put {path.text}")
         if head is None:
             return None
@@ -157,10 +156,10 @@ class FileWriter(Struct, frozen=True, gc=False):
         rules: TenantRules,
         redacted: RedactionResult,
         new_content: NewContent,
-        resolver: AgentFileResolver,
+        agent_layers: AgentLayers,
     ) -> WriteResult | None:
         """Like `_try_put` for an agent's file; content equal to upstream is not stored."""
-        layers = await self._read_layers()
+        resolver, layers = agent_layers.resolver, await self._read_layers(agent_layers.stack)
         planned = agent_writes.plan_agent_put(
             layers, self.path, new_content, resolver, self.options.condition
         )
@@ -168,7 +167,7 @@ class FileWriter(Struct, frozen=True, gc=False):
             resolver, layers, render_bytes(redacted.content, resolver.variables)
         )
         if planned is not None:
-            head = await self._commit(rules, planned, f"put {self.path.text}")
+            head = await self._commit(rules, planned, f"put {self.path.text}", agent_layers)
             if head is None:
                 return None
             layers = (replace(layers[0], heads={self.path: head}), *layers[1:])
@@ -183,13 +182,19 @@ class FileWriter(Struct, frozen=True, gc=False):
         if self.path == IDENTITY_PATH:
             await write_checks.check_name_unchanged(self.ports, self.actor, resolver, before, after)
 
-    async def _read_layers(self) -> Layers:
-        return await self.ports.trees.read(self.stack, (self.path,))
+    async def _read_layers(self, stack: Stack) -> Layers:
+        return await self.ports.trees.read(stack, (self.path,))
 
-    async def _load_resolver(self, rules: TenantRules) -> AgentFileResolver | None:
-        """Load the file resolver, with the file classes that the commit expects."""
-        resolver = await load_resolver(self.ports, self.stack)
-        return None if resolver is None else replace(resolver, classes=rules.policy.classes)
+    async def _load_agent_layers(self, rules: TenantRules) -> AgentLayers | None:
+        """Load the agent's current stack and resolver; None for other workspaces.
+
+        The resolver has the file classes that the commit expects.
+        """
+        scope = self.stack[0]
+        if scope.kind is not ScopeKind.AGENT:
+            return None
+        loaded = await load_agent_layers(self.ports, scope.tenant, scope.name)
+        return replace(loaded, resolver=replace(loaded.resolver, classes=rules.policy.classes))
 
     async def _check_and_redact(self, rules: TenantRules, content: bytes) -> RedactionResult:
         """Return the content to store.
@@ -202,7 +207,13 @@ class FileWriter(Struct, frozen=True, gc=False):
         write_checks.check_type_secret(self.options.type, rules)
         return await write_checks.redact_content(rules, scope, content)
 
-    async def _commit(self, rules: TenantRules, planned: PlannedWrite, reason: str) -> Head | None:
+    async def _commit(
+        self,
+        rules: TenantRules,
+        planned: PlannedWrite,
+        reason: str,
+        agent_layers: AgentLayers | None = None,
+    ) -> Head | None:
         """Return the new head, or None if the write must be planned again."""
         scope, options = planned.write.scope, self.options
         limits = rules.policy.limits_of(scope)
@@ -221,6 +232,7 @@ class FileWriter(Struct, frozen=True, gc=False):
             at=self.ports.clock.now(),
             expects=planned.expects,
             collection_revisions=collection_revisions,
+            record_revisions=(record_revision(agent_layers.agent),) if agent_layers else (),
             path_checks=planned.path_checks,
             quotas=(limits.quota(scope),) if planned.write.entry else (),
             max_versions=limits.max_versions,

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from carrel.actions.agent_access import audit_agent_read
+from carrel.actions.agent_access_audit import audit_agent_read
 from carrel.actions.memory import memory_files
 from carrel.actions.memory.dream_commit import (
     close_proposal,

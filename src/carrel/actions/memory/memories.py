@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from carrel.actions.agent_access import audit_agent_read
+from carrel.actions.agent_access_audit import audit_agent_read
 from carrel.actions.candidates import find_memories
 from carrel.actions.memory import memory_files, semantic_recall
 from carrel.actions.memory.memory_files import MemoryFiles, load_writable_scope

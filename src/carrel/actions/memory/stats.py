@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.actions.agent_access import audit_agent_read
+from carrel.actions.agent_access_audit import audit_agent_read
 from carrel.core.access import Actor
 from carrel.core.agents.private_access import PrivateThing
 from carrel.core.identifiers import TimestampMs

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.actions.overlay.path_clashes import check_new_path, is_occupied
+from carrel.actions.overlay.path_clashes import check_new_path, is_occupied, load_follower_scopes
 from carrel.actions.overlay.stacks import load_related_scopes
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.actions.records import (
@@ -186,7 +186,8 @@ async def _load_status(
     [tree] = await ports.trees.read([_scope(tenant)], paths)
     stored_digests = {path: entry.blob.digest for path in paths if (entry := tree.entry(path))}
     new_paths = default_files.new_paths(package.packaged, seeded, stored_digests)
-    occupied = [path for path in new_paths if await is_occupied(ports, tree.scope, path)]
+    classes = rules.policy.classes
+    occupied = [path for path in new_paths if await is_occupied(ports, tree.scope, path, classes)]
     plan = default_files.plan_defaults(package.packaged, seeded, stored_digests, occupied)
     return DefaultsStatus(seeded, plan, VERSION, record.revision if record else 0), package, tree
 
@@ -199,6 +200,8 @@ async def _drafts(
     blobs = await ports.blobs.put([package.contents[path] for path in paths_to_store])
     entries = {path: Entry(blob) for path, blob in zip(paths_to_store, blobs, strict=True)}
     scopes = await load_related_scopes(ports, (tree.scope,)) if paths_to_store else ()
+    if not all(tree.entry(path) for path in paths_to_store):
+        scopes += await load_follower_scopes(ports, tree.scope)
     return FileDrafts(
         tuple(Write(tree.scope, path, entries.get(path)) for path in writes),
         tuple(Expect(tree.scope, path, tree.version(path)) for path in writes),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from carrel.actions.agent_access import has_full_access
+from carrel.actions.agent_access_audit import has_full_access
 from carrel.actions.overlay.followers import iter_agent_layers, iter_followers
 from carrel.actions.overlay.stacks import load_related_scopes
 from carrel.actions.records import iter_records
@@ -19,8 +19,10 @@ from carrel.core.agents.template import template_from_record
 from carrel.core.errors import Conflict, Refusal, ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.maintenance.findings import FindingList
+from carrel.core.overlay.compose import Layers
 from carrel.core.overlay.file_classes import FileClassRules
 from carrel.core.overlay.path_clashes import PathClash, find_clashes
+from carrel.core.store.commit import PathFree
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 
@@ -35,58 +37,102 @@ class LayerClash(Struct, frozen=True):
     path: Path
 
 
-async def check_new_path(ports: Ports, stack: Stack, path: Path, classes: FileClassRules) -> None:
+async def check_new_path(ports: Ports, stack: Stack, path: Path, classes: FileClassRules) -> Stack:
     """Check a path that a layer of agents may get, if it has none yet.
 
-    Raises ValidationError if it collides with a protected path in letter case, and Conflict if an
-    agent above a shared layer has it as a directory or a parent of it as a file.
+    Returns the scopes in which the commit must check it once more, since they can change until
+    then. Raises ValidationError if it collides with a protected path in letter case, and Conflict
+    if an agent above a shared layer has it as a directory or a parent of it as a file.
     """
-    for refusal in (await find_refused_paths(ports, stack, (path,), classes)).values():
+    checked = await check_new_paths(ports, stack, (path,), classes)
+    for refusal in checked.refusals.values():
         raise refusal
+    return checked.scopes[path]
 
 
-async def find_refused_paths(
+class CheckedPaths(Struct, frozen=True):
+    """Paths that a layer may get, and those that it may not."""
+
+    scopes: Mapping[Path, Stack]
+    """Scopes in which the commit must check each path once more."""
+    refusals: Mapping[Path, Refusal] = {}
+
+
+async def check_new_paths(
     ports: Ports,
     stack: Stack,
     paths: Sequence[Path],
     classes: FileClassRules,
     deleted: Collection[Path] = (),
-) -> Mapping[Path, Refusal]:
-    """Find the paths that a layer may not get together, with the refusals of `check_new_path`.
+) -> CheckedPaths:
+    """Check paths that a layer of agents may get together, like `check_new_path`.
 
-    `deleted` are paths that the nearest layer loses at the same time.
+    `deleted` are paths that it loses at the same time.
     """
     kind = stack[0].kind
-    is_shared, colliding = kind in _SHARED_KINDS, [p for p in paths if classes.may_collide(p)]
+    is_shared, colliding = kind in _SHARED_KINDS, {p for p in paths if classes.may_collide(p)}
     if not is_shared and not (kind is ScopeKind.AGENT and colliding):
-        return {}
+        return CheckedPaths(dict.fromkeys(paths, stack))
+    related_scopes = await load_related_scopes(ports, stack)
     trees = await ports.trees.read(stack, paths)
     new_paths = [path for path in paths if not any(tree.entry(path) for tree in trees)]
+    scopes = dict.fromkeys(paths, related_scopes)
     refusals: dict[Path, Refusal] = {}
-    if new_colliding := [path for path in new_paths if path in colliding]:
-        existing = await _load_paths(ports, stack, deleted)
-        for path in new_colliding:
-            others = (other for other in (*existing, *new_paths) if other != path)
-            if (collision := classes.find_colliding_path(path, others)) is not None:
-                problem = f"{path} collides on some file systems with {collision}"
-                refusals[path] = ValidationError(problem)
-    for path in new_paths if is_shared else ():
-        async for clash in _iter_follower_clashes(ports, stack[0], path):
-            problem = f"{path} cannot be a file: {clash.layer} has {clash.path}"
-            refusals.setdefault(path, Conflict(problem, path=clash.path.text))
-            break
-    return refusals
+    if new_colliding := colliding.intersection(new_paths):
+        related = await ports.trees.read(related_scopes)
+        existing = (*_live_paths(related, stack[0], deleted), *new_paths)
+        refusals.update(_find_collisions(new_colliding, existing, classes))
+    if not is_shared or not new_paths:
+        return CheckedPaths(scopes, refusals)
+    checked_scopes = list(related_scopes)
+    async for agents in iter_followers(ports, stack[0]):
+        names = _own_scopes(agents)
+        for path in new_paths:
+            for scope, other in await _find_occupants(ports, tuple(names), path):
+                problem = f"{path} cannot be a file: agent {names[scope]} has {other}"
+                refusals.setdefault(path, Conflict(problem, path=other.text))
+                break
+        checked_scopes += names
+    return CheckedPaths(scopes | dict.fromkeys(new_paths, tuple(checked_scopes)), refusals)
 
 
-async def _load_paths(ports: Ports, stack: Stack, deleted: Collection[Path]) -> Sequence[Path]:
-    """Load the paths of a layer and all that agents compose with it."""
-    trees = await ports.trees.read(await load_related_scopes(ports, stack))
+def _find_collisions(
+    new_paths: Collection[Path], existing: Sequence[Path], classes: FileClassRules
+) -> Iterator[tuple[Path, ValidationError]]:
+    """New paths that collide with another in letter case, where one is protected."""
+    for path in new_paths:
+        others = (other for other in existing if other != path)
+        if (collision := classes.find_colliding_path(path, others)) is not None:
+            problem = f"{path} collides on some file systems with {collision}"
+            yield path, ValidationError(problem)
+
+
+def _live_paths(trees: Layers, nearest: Scope, deleted: Collection[Path]) -> Sequence[Path]:
+    """Paths of trees, without those that the nearest layer loses."""
     return [
         path
         for tree in trees
         for path in tree.heads
-        if tree.scope != stack[0] or path not in deleted
+        if tree.scope != nearest or path not in deleted
     ]
+
+
+async def load_follower_scopes(ports: Ports, layer: Scope) -> Stack:
+    """Return the scopes of all agents above a shared layer, pins included."""
+    scopes = [
+        scope async for agents in iter_followers(ports, layer) for scope in _own_scopes(agents)
+    ]
+    return tuple(dict.fromkeys(scopes))
+
+
+def _own_scopes(agents: Sequence[Record]) -> Mapping[Scope, str]:
+    """Scopes of agents that are no shared layers, with the slug of an agent."""
+    return {
+        scope: agent_from_record(agent).slug
+        for agent in agents
+        for scope in build_stack(agent)
+        if scope.kind not in _SHARED_KINDS
+    }
 
 
 async def iter_layer_clashes(
@@ -103,24 +149,24 @@ async def iter_layer_clashes(
         yield clash
 
 
-async def is_occupied(ports: Ports, layer: Scope, path: Path) -> bool:
-    """Whether anything does not allow a path to be a file of a shared layer."""
-    async for _ in iter_layer_clashes(ports, layer, path):
+async def is_occupied(ports: Ports, layer: Scope, path: Path, classes: FileClassRules) -> bool:
+    """Whether anything does not allow a path to be a new file of a shared layer."""
+    try:
+        classes.check_path(path)
+        await check_new_path(ports, (layer,), path, classes)
+    except (ValidationError, Conflict):
         return True
-    return False
+    scopes = await load_related_scopes(ports, (layer,))
+    return bool(await _find_occupants(ports, scopes, path))
 
 
 async def _iter_follower_clashes(
     ports: Ports, layer: Scope, path: Path, actor: Actor | None = None
 ) -> AsyncIterator[LayerClash]:
     async for agents in iter_followers(ports, layer):
-        names = {
-            scope: agent_from_record(agent).slug
-            for agent in agents
-            if actor is None or has_full_access(actor, agent)
-            for scope in build_stack(agent)
-            if scope.kind not in _SHARED_KINDS
-        }
+        names = _own_scopes(
+            [agent for agent in agents if actor is None or has_full_access(actor, agent)]
+        )
         for scope, other in await _find_occupants(ports, tuple(names), path):
             yield LayerClash(f"agent {names[scope]}", other)
 
@@ -136,8 +182,14 @@ async def _find_occupants(ports: Ports, scopes: Stack, path: Path) -> Sequence[t
     return occupants
 
 
-async def check_new_stack(ports: Ports, agent: Record, classes: FileClassRules) -> None:
-    """Check an agent's own files against another template. Raises Conflict."""
+async def check_new_stack(
+    ports: Ports, agent: Record, classes: FileClassRules
+) -> Sequence[PathFree]:
+    """Check an agent's own files against another template. Raises Conflict.
+
+    Returns the checks that the commit must repeat: of its own files in the lower layers, and the
+    reverse.
+    """
     trees = await ports.trees.read(build_stack(agent))
     paths = {path for tree in trees for path in tree.heads if tree.entry(path)}
     for protected, other in classes.find_collisions(paths):
@@ -149,6 +201,13 @@ async def check_new_stack(ports: Ports, agent: Record, classes: FileClassRules) 
                 f" {clash.below_scope.kind} with {clash.below}",
                 path=clash.file.text,
             )
+    shared = tuple(tree.scope for tree in trees if tree.scope.kind in _SHARED_KINDS)
+    return [
+        PathFree(path, (trees[0].scope,) if tree.scope.kind in _SHARED_KINDS else shared)
+        for tree in trees
+        for path in tree.heads
+        if tree.entry(path)
+    ]
 
 
 async def check_path_clashes(ports: Ports, findings: FindingList) -> None:

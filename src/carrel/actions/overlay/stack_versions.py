@@ -76,9 +76,9 @@ class VersionedPath(Struct, frozen=True):
         own = await self._own_version_at(number)
         if own is not None and own.head.stack_version == number:
             return StackVersion(own, self.own_scope)
-        start = own.head.stack_version if own else 0
         if own is None or self._can_inherit_after(own.head):
-            scopes = lower_scopes(self.stack, self.file_class)
+            start = own.head.stack_version if own else 0
+            scopes = await self._inherited_scopes(own)
             requests = [(scope, self.path, number - start) for scope in scopes]
             for scope, row in zip(scopes, await self._load(requests), strict=True):
                 if row is not None and row.head.entry is not None:
@@ -111,6 +111,39 @@ class VersionedPath(Struct, frozen=True):
     def _can_inherit_after(self, own: Head) -> bool:
         """Whether a lower layer may have been served after this version of the nearest layer."""
         return own.entry is None or is_pin(own.entry) or self.file_class is FileClass.MANAGED
+
+    async def _inherited_scopes(self, own: Version | None) -> Stack:
+        """Lower layers, the one first that was inherited after a version of the nearest layer.
+
+        Several layers may have a version of the same number. The next version of the nearest layer
+        names the content that it replaced; without one, the layer is inherited now.
+        """
+        scopes = lower_scopes(self.stack, self.file_class)
+        version = own.head.version if own else 0
+        if version == self.layers[0].version(self.path):
+            first = self.file.source if self.file else None
+        else:
+            [following] = await self._load([(self.own_scope, self.path, version + 1)])
+            if following is None:  # pruned: what was inherited after `own`, and until when?
+                return ()
+            first = await self._find_replaced_layer(scopes, own, following)
+        return tuple(sorted(scopes, key=lambda scope: scope != first))
+
+    async def _find_replaced_layer(
+        self, scopes: Stack, own: Version | None, following: Version
+    ) -> Scope | None:
+        """Layer of the file that the version after `own` replaced; None if unknown."""
+        if following.head.entry is None:
+            return None
+        number = following.head.stack_version - 1 - (own.head.stack_version if own else 0)
+        rows = await self._load([(scope, self.path, number) for scope in scopes])
+        live = {
+            scope: row.head.entry.blob
+            for scope, row in zip(scopes, rows, strict=True)
+            if row is not None and row.head.entry is not None
+        }
+        base = following.head.entry.base
+        return next((scope for scope, blob in live.items() if blob == base), next(iter(live), None))
 
     async def _own_version_at(self, number: int) -> Version | None:
         """Newest version of the nearest layer up to this number; None if there was none yet.
@@ -170,9 +203,9 @@ class VersionedPath(Struct, frozen=True):
         if first is None or not first.head.version_offset:
             return []
         newest = first.head.version_offset
-        scopes = lower_scopes(self.stack, self.file_class)
-        candidates = await self._load([(scope, self.path, newest) for scope in scopes])
-        layer = next((scope for scope, row in zip(scopes, candidates, strict=True) if row), None)
+        layer = await self._find_replaced_layer(
+            lower_scopes(self.stack, self.file_class), None, first
+        )
         if layer is None:
             return []
         rows = await self.ports.trees.history(layer, self.path, before=newest + 1, limit=limit + 1)

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from carrel.actions.agent_access import find_open_agents, list_open
+from carrel.actions.agent_access_audit import find_open_agents, list_open
 from carrel.actions.overlay import stacks
 from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
 from carrel.actions.policy.tenant_rules import load_rules

@@ -1,4 +1,8 @@
-"""Reads of a run's snapshot: its manifest, files and variables."""
+"""Reads of a run's snapshot: its manifest, files and variables.
+
+The trees are read at the revisions of `Run.snapshot`. A replay is a run with the snapshot and the
+variables of another (`_plan_replay` in `runs.py`), so it reads the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,8 @@ from carrel.core.overlay.agent_resolution import AgentFileResolver
 from carrel.core.overlay.compose import File, Workspace, compose, resolve
 from carrel.core.prompt.assembly import MEMORY
 from carrel.core.runs import Run
+from carrel.core.shared_session_visibility import is_visible
 from carrel.core.store.tree import Tree
-from carrel.core.visibility import is_visible
 from carrel.ports import Ports
 
 SNAPSHOT_DELETED: Final = "its snapshot was deleted, or its agent was"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from functools import partial
+from io import BytesIO
 from typing import Final
 
 from msgspec import Struct
@@ -29,9 +29,9 @@ from carrel.core.sandbox.file_tools import (
     relative_to,
     replace_text,
 )
+from carrel.core.shared_session_visibility import is_visible, require_visible
 from carrel.core.store.blob import Blob
 from carrel.core.store.entry import Entry, Head
-from carrel.core.visibility import is_visible, require_visible
 from carrel.ports import Ports
 from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
 
@@ -203,12 +203,19 @@ async def _edit_locked(
     policy = (find_cached_rules(ports, tenant) or await load_rules(ports, tenant)).policy
     admit = policy.limits_of(workspace.scope).check_file_size
     head, entry, content = await read_file(workspace, path)
-    replaced = partial(
-        replace_text, content, old, new, replace_all=every, name=path.text, check_size=admit
-    )
+
+    def replaced() -> tuple[bytes, int, str]:
+        parts, count = replace_text(
+            content, old, new, replace_all=every, name=path.text, check_size=admit
+        )
+        buffer = BytesIO()  # bytes.join would hold the content once more
+        buffer.writelines(parts)
+        after = buffer.getvalue()
+        kind = file_kinds.file_kind(entry.type)
+        return after, count, file_kinds.entry_type(kind, path, after, entry.type)
+
     is_large = len(content) > THREAD_THRESHOLD_BYTES
-    after, count = await asyncio.to_thread(replaced) if is_large else replaced()
-    type = file_kinds.entry_type(file_kinds.file_kind(entry.type), path, after, entry.type)
+    after, count, type = await asyncio.to_thread(replaced) if is_large else replaced()
     condition = WriteCondition(frozenset([f'"v{head.version}"']))
     options = workspace.write_options("edit", path, type, condition)
     stack = (workspace.scope,)

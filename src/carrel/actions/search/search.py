@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.actions.agent_access import audit_reads, has_full_access, list_agents_of_person
+from carrel.actions.agent_access_audit import audit_reads, has_full_access, list_agents_of_person
 from carrel.actions.candidates import find_entries, find_memories
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import get_record
@@ -28,8 +28,8 @@ from carrel.core.runs import Audience
 from carrel.core.search.bm25 import NO_STATISTICS, TermStatistics, rank_texts
 from carrel.core.search.full_text import parse_query, searched_text
 from carrel.core.search.passages import count_matches, find_line, find_match, make_snippet
+from carrel.core.shared_session_visibility import is_visible
 from carrel.core.store.record import Record, RecordType
-from carrel.core.visibility import is_visible
 from carrel.ports import Ports
 
 MAX_HITS: Final = 100

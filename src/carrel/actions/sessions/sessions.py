@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from carrel.actions.agent_access import audit_agent_read
+from carrel.actions.agent_access_audit import audit_agent_read
 from carrel.actions.approvals import approvals
 from carrel.actions.candidates import MAX_CANDIDATES, find_entries
 from carrel.actions.overlay import stacks

@@ -11,7 +11,7 @@ from carrel.adapters.postgres.read_batching import RequestBatcher
 from carrel.core.identifiers import Digest
 from carrel.core.store.blob import Blob
 from carrel.ports import CorruptContent, LargeBlobStore
-from carrel.ports.blobs import hash_content, verify_parts
+from carrel.ports.blobs import PART_BYTES, hash_content, verify_parts
 
 _MAX_BATCH_IDS: Final = 64
 _UNLIMITED_BYTES: Final = 2**62
@@ -54,10 +54,22 @@ class PostgresBlobs:
         return Blob(*await self._objects.put_parts(parts))
 
     async def read_parts(self, blob: Blob) -> AsyncIterator[bytes]:
-        if self._objects is None or not await self._is_external(blob):
+        if self._objects is not None and await self._is_external(blob):
+            parts = self._objects.read_parts(blob.digest)
+        elif isinstance(blob.storage_ref, int) and blob.size > PART_BYTES:
+            parts = self._read_row_parts(blob.storage_ref, blob.size)
+        else:
             yield (await self.get([blob]))[blob.digest]
             return
-        async for part in verify_parts(self._objects.read_parts(blob.digest), blob.digest):
+        async for part in verify_parts(parts, blob.digest):
+            yield part
+
+    async def _read_row_parts(self, id: int, size: int) -> AsyncIterator[bytes]:
+        """Yield the content of a row in parts. Raises FileNotFoundError."""
+        for first in range(1, size + 1, PART_BYTES):
+            part = await self._database.value("blob_part", id, first, PART_BYTES)
+            if part is None:
+                raise FileNotFoundError
             yield part
 
     async def _is_external(self, blob: Blob) -> bool:

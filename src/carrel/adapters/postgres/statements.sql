@@ -155,6 +155,9 @@ SELECT coalesce(max(v.revision), 0)
 -- name: blob_bodies
 SELECT id, body FROM content WHERE id = ANY ($1::bigint[]);
 
+-- name: blob_part
+SELECT substring(body FROM $2 FOR $3) FROM content WHERE id = $1;
+
 -- name: is_external
 SELECT body IS NULL FROM content WHERE id = $1;
 

@@ -7,13 +7,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from carrel.adapters.postgres.blobs import PostgresBlobs
-from carrel.adapters.postgres.database import open_database, prepare
+from carrel.adapters.postgres.database import open_database
 from carrel.adapters.postgres.deliveries import PostgresDeliveries
 from carrel.adapters.postgres.erasure import PostgresErasure
 from carrel.adapters.postgres.event_notifier import EventNotifier
 from carrel.adapters.postgres.events import PostgresEvents
 from carrel.adapters.postgres.idempotency import PostgresIdempotencyStore
 from carrel.adapters.postgres.maintenance import PostgresMaintenance, rebuild_indexes
+from carrel.adapters.postgres.migration_runner import prepare
 from carrel.adapters.postgres.recalls import PostgresRecalls
 from carrel.adapters.postgres.records import PostgresRecords
 from carrel.adapters.postgres.runs import PostgresRuns

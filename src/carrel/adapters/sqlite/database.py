@@ -1,44 +1,24 @@
-"""Opens the SQLite file: connections, pragmas and migrations."""
+"""Opens the SQLite file: statements, connections, pragmas and damage."""
 
 from __future__ import annotations
 
-import hashlib
-import os
 import sqlite3
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path as File
 from types import NoneType
-from typing import Final
 
-from carrel.adapters.sqlite.reserve import DiskReserve
-from carrel.adapters.sqlite.write_lock import WriteLock
 from carrel.core import sql_statements
-from carrel.core.outages import StorageFull
 from carrel.ports import CorruptContent
 
 PACKAGE_FILES = files("carrel.adapters.sqlite")
 STATEMENTS = sql_statements.parse_statements((PACKAGE_FILES / "statements.sql").read_text("utf-8"))
-MIGRATIONS: Final[Mapping[str, str]] = {
-    file.name: file.read_text("utf-8")
-    for file in sorted((PACKAGE_FILES / "migrations").iterdir(), key=lambda file: file.name)
-    if file.name.endswith(".sql")
-}
-
-REINDEXING_MIGRATIONS: frozenset[str] = frozenset()
-"""Migrations that clear the full-text indexes."""
-RebuildIndexes = Callable[[sqlite3.Connection], object]
 
 # Without an adapter sqlite3 raises and drops an exception per value. A write binds nine values of
 # these two types, and that would take longer than all other binding.
 sqlite3.register_adapter(bytes, bytes)
 sqlite3.register_adapter(NoneType, lambda value: value)
-
-
-class SqliteSchemaMismatch(Exception):
-    """The file was written by another version of Carrel that this one cannot serve."""
 
 
 @contextmanager
@@ -90,74 +70,3 @@ def transaction(db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[sql
         db.execute("ROLLBACK")
         raise
     db.execute("COMMIT")
-
-
-def prepare(file: File, rebuild_indexes: RebuildIndexes = lambda _: None) -> None:
-    """Create or migrate the file. Processes that start at the same time wait.
-
-    `rebuild_indexes` runs after a migration that clears the full-text indexes, in its transaction.
-    On a full disk the reserve is released, since SQLite needs space to open the file.
-    """
-    reserve = DiskReserve(file)
-    try:
-        _prepare(file, rebuild_indexes)
-    except (sqlite3.Error, OSError) as problem:
-        outage = reserve.translate(problem)
-        if isinstance(outage, StorageFull) and reserve.release():
-            _prepare(file, rebuild_indexes)
-        else:
-            raise outage from problem
-
-
-def _prepare(file: File, rebuild_indexes: RebuildIndexes) -> None:
-    _make_private(file)
-    with closing(WriteLock(file)) as lock, lock.hold(), closing(connect(file)) as db:
-        db.execute("PRAGMA journal_mode = WAL")
-        with transaction(db, "EXCLUSIVE"):
-            if REINDEXING_MIGRATIONS & set(_migrate(db)):
-                rebuild_indexes(db)
-
-
-def _make_private(file: File) -> None:
-    """Create the file for its owner only; SQLite gives its other files the same mode."""
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        with suppress(PermissionError):  # the file of another user
-            os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)
-
-
-def _migrate(db: sqlite3.Connection) -> list[str]:
-    """Apply the missing migrations and return their names."""
-    db.execute(
-        "CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY,"
-        " checksum TEXT NOT NULL, applied_at INTEGER NOT NULL) WITHOUT ROWID"
-    )
-    applied = dict(db.execute("SELECT name, checksum FROM migration").fetchall())
-    if unknown := sorted(applied.keys() - MIGRATIONS.keys()):
-        raise SqliteSchemaMismatch(
-            f"the store has unknown migration {unknown[-1]}; use a newer version of Carrel"
-        )
-    missing = [name for name in MIGRATIONS if name not in applied]
-    for name, text in MIGRATIONS.items():
-        checksum = hashlib.sha256(text.encode()).hexdigest()
-        if applied.get(name, checksum) != checksum:
-            raise SqliteSchemaMismatch(
-                f"migration {name} was applied to the store with different content"
-            )
-        if name not in applied:
-            _run_script(db, text)
-            now = int(time.time() * 1000)
-            db.execute("INSERT INTO migration VALUES (?, ?, ?)", (name, checksum, now))
-    return missing
-
-
-def _run_script(db: sqlite3.Connection, script: str) -> None:
-    """Run each statement of a script; executescript would commit the transaction."""
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            db.execute(statement)
-            statement = ""

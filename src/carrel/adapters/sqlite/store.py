@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path as File
 
 from carrel.adapters.sqlite.blobs import SqliteBlobs
-from carrel.adapters.sqlite.database import prepare
 from carrel.adapters.sqlite.deliveries import SqliteDeliveries
 from carrel.adapters.sqlite.erasure import SqliteErasure
 from carrel.adapters.sqlite.events import SqliteEvents
 from carrel.adapters.sqlite.idempotency import SqliteIdempotencyStore
 from carrel.adapters.sqlite.maintenance import SqliteMaintenance, rebuild_indexes
+from carrel.adapters.sqlite.migration_runner import prepare
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.recalls import SqliteRecalls
 from carrel.adapters.sqlite.records import SqliteRecords

@@ -44,14 +44,15 @@ def import_(
     WHERE is an agent by its id or slug, templates/NAME, defaults or workspaces/ID. Equal files are
     not written; files that exist only on the server stay. Hidden files and temporary files of
     editors are skipped. If DIR contains a symbolic link, an invalid name or a file that is not
-    text, nothing is written. Files are written one at a time, each only if it has not changed since
-    the comparison. A failed file does not stop the others. Exit code 0: all files match DIR; 1:
-    some do not.
+    text, nothing is written. Files are written in commits of up to 500, each file only if it has
+    not changed since the comparison. If the server refuses a commit, its files are written one at a
+    time, and a failed file does not stop the others. Exit code 0: all files match DIR; 1: some do
+    not.
     """
     accept, reason = options.pop("accept"), options.pop("reason")
     local = _scan_local(dir, as_json=as_json)
 
-    async def work(client: AsyncClient) -> list[ImportStep]:
+    async def work(client: AsyncClient) -> tuple[list[ImportStep], int]:
         from carrel.cli.dry_run import DRY_RUN_CONCURRENCY, dry_run_client  # noqa: PLC0415 - as below
         from carrel.cli.import_files.import_plan import ImportOptions  # noqa: PLC0415 - so --help is quick
 
@@ -63,13 +64,16 @@ def import_(
         action = ImportOptions(reason, accept, DRY_RUN_CONCURRENCY)
         return await _run_import(dry_run_client(client, ""), owner, local, action, lambda *_: None)
 
-    steps = run_on_server(work, options, as_json=as_json)
+    steps, refused = run_on_server(work, options, as_json=as_json)
     failed = any(step.problem for step in steps)
     if as_json:
         skipped = local.skipped
         rows = [_step_to_json(step, dry_run) for step in steps]
-        print_json({"ok": not failed, "dryRun": dry_run, "files": rows, "passedOver": skipped})
+        facts = {"ok": not failed, "dryRun": dry_run, "refusedCommits": refused}
+        print_json({**facts, "files": rows, "passedOver": skipped})
     else:
+        if refused and not dry_run:
+            click.echo("A commit was refused; its files were written one at a time.", err=True)
         _print_steps(owner, steps, dry_run)
     if failed:
         sys.exit(EXIT_FAILED)
@@ -101,13 +105,12 @@ async def _run_import(
     local: LocalFiles,
     action: ImportOptions,
     on_progress: ProgressCallback,
-) -> list[ImportStep]:
+) -> tuple[list[ImportStep], int]:
     from carrel.cli.import_files.import_plan import execute_plan, plan_import  # noqa: PLC0415 - as above
 
     files = files_of(client, owner)
     steps = plan_import(local, {row.path: row for row in await files.list()})
-    await execute_plan(files, local, steps, action, on_progress)
-    return steps
+    return steps, await execute_plan(files, local, steps, action, on_progress)
 
 
 def _print_steps(owner: TargetOwner, steps: list[ImportStep], dry_run: bool) -> None:

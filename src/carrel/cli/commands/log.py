@@ -15,8 +15,6 @@ from carrel.cli.targets import FILE, Target
 if TYPE_CHECKING:
     from carrel_client import AsyncClient, Version
 
-_PAGE = 500
-
 
 @click.command()
 @click.argument("file", type=FILE, metavar="WHERE/PATH")
@@ -32,20 +30,12 @@ def log(file: Target, as_json: bool, limit: int, **options: Any) -> None:
     """List the versions and deletions of a file, newest first.
 
     WHERE is an agent, templates/NAME, defaults or workspaces/ID. For an agent, inherited
-    versions are listed too. To see which layer a file comes from, use carrel explain.
+    versions are listed too. The log of a moved file goes on with the versions at its earlier paths.
+    To see which layer a file comes from, use carrel explain.
     """
 
-    async def read(client: AsyncClient) -> list[Version]:
-        files = files_of(client, file.owner)
-        versions: list[Version] = []
-        while len(versions) < limit:
-            before = versions[-1].version if versions else None
-            count = min(_PAGE, limit - len(versions))
-            page = await files.history(file.path, before=before, limit=count)
-            versions += page
-            if len(page) < count:
-                break
-        return versions
+    async def read(client: AsyncClient) -> tuple[Version, ...]:
+        return await files_of(client, file.owner).history(file.path, limit=limit)
 
     versions = run_on_server(read, options, as_json=as_json)
     if as_json:
@@ -53,13 +43,12 @@ def log(file: Target, as_json: bool, limit: int, **options: Any) -> None:
             {"path": file.path, "versions": [_version_to_json(version) for version in versions]}
         )
         return
-    headers = ("version", "layer", "when", "author", "size", "reason")
-    formatting.print_table(
-        headers, [_version_row(version) for version in versions], right_aligned=("version", "size")
-    )
+    headers = ("version", "layer", "when", "author", "size", "reason", "")
+    rows = [_version_row(version, file.path) for version in versions]
+    formatting.print_table(headers, rows, right_aligned=("version", "size"))
 
 
-def _version_row(version: Version) -> list[formatting.Cell]:
+def _version_row(version: Version, path: str) -> list[formatting.Cell]:
     size_text: formatting.Cell = (
         ("deleted", "red") if version.deleted else format_size(version.size or 0)
     )
@@ -70,11 +59,22 @@ def _version_row(version: Version) -> list[formatting.Cell]:
         version.author,
         size_text,
         version.reason,
+        _place_cell(version, path),
     ]
+
+
+def _place_cell(version: Version, path: str) -> formatting.Cell:
+    """Where a version came from, or its path if that is not the listed one."""
+    source = version.source
+    if source is not None:
+        verb = "moved" if source.kind == "move" else "copied"
+        return formatting.printable(f"{verb} from {source.path} version {source.version}")
+    return "" if version.path == path else formatting.printable(f"at {version.path}")
 
 
 def _version_to_json(version: Version) -> dict[str, Any]:
     facts = dataclasses.asdict(version)
     wire_names = {"updated_at": "updatedAt", "run_id": "runId", "content_type": "contentType"}
+    wire_names["file_id"] = "fileId"
     facts["updated_at"] = version.updated_at.isoformat()
     return {wire_names.get(name, name): fact for name, fact in facts.items()}

@@ -8,11 +8,11 @@ import click
 
 from carrel.cli import formatting
 from carrel.cli.connection import MAX_PREFIX_LENGTH, files_of, run_on_server
-from carrel.cli.console import print_json, server_options
+from carrel.cli.console import format_size, print_json, server_options
 from carrel.cli.targets import TARGET, Target
 
 if TYPE_CHECKING:
-    from carrel_client import AsyncClient, FileRow
+    from carrel_client import AsyncClient, DirectoryEntry, FileRow
 
 _STYLES: Final = {"pinned": "yellow", "managed": "magenta"}
 
@@ -21,13 +21,19 @@ _STYLES: Final = {"pinned": "yellow", "managed": "magenta"}
 @click.argument("target", type=TARGET, metavar="WHERE[/PATH]")
 @server_options
 @click.option("--long", "-l", is_flag=True, help="Show source, class, version and update time.")
-def ls(target: Target, as_json: bool, long: bool, **options: Any) -> None:
+@click.option(
+    "--directory", "-d", is_flag=True, help="Only what is directly in the directory, with sizes."
+)
+def ls(target: Target, as_json: bool, long: bool, directory: bool, **options: Any) -> None:
     """List files.
 
     WHERE is an agent by its id or slug (finn, or agents/finn), templates/NAME, defaults or
     workspaces/ID. For an agent, inherited files are included. With a PATH, only that file or that
-    directory is listed.
+    directory is listed. With -d, files below its directories are counted, not listed.
     """
+    if directory:
+        _list_directory(target, options, as_json=as_json)
+        return
 
     async def look(client: AsyncClient) -> tuple[FileRow, ...]:
         from carrel_client import NotFound  # noqa: PLC0415 - so that --help stays quick
@@ -47,6 +53,27 @@ def ls(target: Target, as_json: bool, long: bool, **options: Any) -> None:
     else:
         for row in files:
             click.secho(formatting.printable(row.path), fg=_STYLES.get(row.file_class))
+
+
+def _list_directory(target: Target, options: dict[str, Any], *, as_json: bool) -> None:
+    async def look(client: AsyncClient) -> tuple[DirectoryEntry, ...]:
+        return await files_of(client, target.owner).list_directory(target.path)
+
+    entries = run_on_server(look, options, as_json=as_json)
+    if as_json:
+        print_json({"files": [formatting.entry_to_json(entry) for entry in entries]})
+        return
+    rows: list[list[formatting.Cell]] = [
+        [
+            (f"{entry.path}/", "blue") if entry.is_directory else entry.path,
+            format_size(entry.size),
+            str(entry.version or ""),
+            formatting.format_time(entry.updated_at),
+        ]
+        for entry in entries
+    ]
+    headers = ("path", "size", "version", "updated")
+    formatting.print_table(headers, rows, right_aligned=("size", "version"))
 
 
 def _print_files(files: tuple[FileRow, ...]) -> None:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from carrel.cli.console import ProgressCallback
+from carrel.cli.file_batches import split_into_batches
 from carrel.cli.import_files.directory_scan import LocalFiles
 from carrel_client import (
     CarrelError,
     FileRow,
     Files,
+    PutFile,
     ServerError,
     ServerUnreachable,
     Unauthenticated,
@@ -30,7 +32,7 @@ class ImportOptions:
     accept: bool
     """Override pinned files of an agent."""
     concurrency: int = 1
-    """Number of files to write at once; the order of the writes stays that of the paths."""
+    """Number of files to write at once after a refusal; the order stays that of the paths."""
 
 
 @dataclass(slots=True)
@@ -69,42 +71,117 @@ async def execute_plan(
     steps: list[ImportStep],
     action: ImportOptions,
     on_progress: ProgressCallback,
-) -> None:
-    """Write all files that differ, in order of their paths.
+) -> int:
+    """Write all files that differ, in batches of one commit each.
 
-    A failed file does not stop the others, unless the error would hit all of them.
+    If a batch is refused, its files are written one at a time, and a failed file does not stop the
+    others. An error that would hit all of them stops the import. Returns the number of refused
+    batches.
     """
     pending = [step for step in steps if step.change != "equal"]
-    for start in range(0, len(pending), action.concurrency):
-        group = pending[start : start + action.concurrency]
-        failures = await asyncio.gather(*[_try_write(files, local, step, action) for step in group])
+    written = refused = 0
+    for batch in split_into_batches(_read_contents(local, pending)):
+        try:
+            is_committed = await _try_commit(files, batch, local, action)
+        except _FATAL_ERRORS as problem:
+            batch[0][0].problem = str(problem)
+            _mark_not_tried(pending[pending.index(batch[0][0]) + 1 :])
+            break
+        if not is_committed:
+            refused += len(batch) > 1
+            if not await _write_each(files, batch, action, pending):
+                break
+        written += len(batch)
+        on_progress("importing", written, len(pending))
+    return refused
+
+
+def _read_contents(
+    local: LocalFiles, steps: list[ImportStep]
+) -> Iterator[tuple[tuple[ImportStep, bytes], int]]:
+    """Read the scanned contents; records the problem of a file that changed since."""
+    for step in steps:
+        try:
+            content = local.read(step.path)
+        except OSError as problem:
+            step.problem = problem.strerror or str(problem)
+        else:
+            yield (step, content), len(content)
+
+
+async def _try_commit(
+    files: Files[AsyncDriver],
+    batch: list[tuple[ImportStep, bytes]],
+    local: LocalFiles,
+    action: ImportOptions,
+) -> bool:
+    """Write a batch in one commit; return whether it was accepted."""
+    if len(batch) == 1:
+        return False
+    changes = [
+        PutFile(
+            path=step.path,
+            content=content,
+            if_match=step.etag,
+            if_none_match="*" if step.etag is None else None,
+            accept_template_update=action.accept,
+        )
+        for step, content in batch
+    ]
+    try:
+        result = await files.commit(changes, reason=action.reason)
+    except _FATAL_ERRORS:
+        raise
+    except CarrelError:
+        return False
+    for change in result.changes:
+        step, _ = batch[change.index]
+        step.version = change.version or step.version
+        step.redacted = change.sha256 != local.files[step.path]
+        if change.etag == step.etag:
+            step.change = "equal"  # Redacted, it is what the layers below have already.
+    return True
+
+
+async def _write_each(
+    files: Files[AsyncDriver],
+    batch: list[tuple[ImportStep, bytes]],
+    action: ImportOptions,
+    pending: list[ImportStep],
+) -> bool:
+    """Write files one at a time; return whether the import may continue."""
+    for start in range(0, len(batch), action.concurrency):
+        group = batch[start : start + action.concurrency]
+        failures = await asyncio.gather(*[_try_write(files, *item, action) for item in group])
         if any(failures):
-            for later in pending[start + failures.index(True) + 1 :]:
-                later.problem = _NOT_TRIED
-            return
-        on_progress("importing", start + len(group), len(pending))
+            failed, _ = group[failures.index(True)]
+            _mark_not_tried(pending[pending.index(failed) + 1 :])
+            return False
+    return True
+
+
+def _mark_not_tried(steps: list[ImportStep]) -> None:
+    for step in steps:
+        step.problem = _NOT_TRIED
 
 
 async def _try_write(
-    files: Files[AsyncDriver], local: LocalFiles, step: ImportStep, action: ImportOptions
+    files: Files[AsyncDriver], step: ImportStep, content: bytes, action: ImportOptions
 ) -> bool:
     """Write a file or record its problem; return whether all others would fail too."""
     try:
-        await _write(files, local, step, action)
+        await _write(files, step, content, action)
     except WorkspaceConflict:
         step.problem = "changed on the server during the import"
     except CarrelError as problem:
         step.problem = str(problem)
         return isinstance(problem, _FATAL_ERRORS)
-    except OSError as problem:
-        step.problem = problem.strerror or str(problem)
     return False
 
 
 async def _write(
-    files: Files[AsyncDriver], local: LocalFiles, step: ImportStep, action: ImportOptions
+    files: Files[AsyncDriver], step: ImportStep, content: bytes, action: ImportOptions
 ) -> None:
-    content = local.read(step.path)
     absent = "*" if step.etag is None else None
     stored = await files.put(
         step.path,

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from carrel.cli.dry_run import DRY_RUN_CONCURRENCY
 from carrel.cli.sync.directory import STATE_FILE, SyncedDirectory, digest_of
+from carrel.cli.sync.remote_commit import RemoteChange, commit_changes
 from carrel.cli.sync.scan import DirectoryScanner, ScannedFile, ScanResult
 from carrel.cli.sync.sync_state import SyncState
 from carrel.core.files.directory_sync import (
@@ -20,6 +21,7 @@ from carrel.core.files.directory_sync import (
     decide_action,
     is_ignored,
 )
+from carrel_client import ChangedFile
 from carrel_client.drivers import AsyncDriver
 from carrel_client.errors import (
     CarrelError,
@@ -127,6 +129,8 @@ async def sync_once(
     pending = [(path, step) for path, step in steps.items() if step not in _NO_OPERATION]
     sync_pass.record_uploads(steps)
     try:
+        committed = await sync_pass.commit_remote_changes(dict(pending), upload_only)
+        pending = [item for item in pending if item[0] not in committed]
         concurrency = DRY_RUN_CONCURRENCY if pair.is_dry_run else 1
         for start in range(0, len(pending), concurrency):
             group = pending[start : start + concurrency]
@@ -198,6 +202,63 @@ class _SyncPass:
         row = self.rows.get(path)
         return None if row is None else _remote_file(row)
 
+    async def commit_remote_changes(
+        self, steps: dict[str, SyncAction], upload_only: bool
+    ) -> frozenset[str]:
+        """Upload and delete on the server in as few commits as possible.
+
+        Returns the paths that were changed; the others are tried one at a time.
+        """
+        before = self.pair.state.files
+        changes = []
+        for path, step in steps.items():
+            if upload_only and (step is not SyncAction.UPLOAD or path in before):
+                continue
+            if step is SyncAction.DELETE_REMOTE:
+                changes.append(RemoteChange(path, None, self.rows[path]))
+            elif step is SyncAction.UPLOAD:
+                local = self.scan.files[path]
+                content = self.pair.directory.read(local.name)
+                if content is not None and digest_of(content) == local.digest:
+                    changes.append(RemoteChange(path, content, self.rows.get(path)))
+        committed: set[str] = set()
+
+        def record(change: RemoteChange, changed: ChangedFile) -> None:
+            committed.add(change.path)
+            self._record_committed(change, changed)
+
+        await commit_changes(self.pair.agent, changes, record)
+        return frozenset(committed)
+
+    def _record_committed(self, change: RemoteChange, changed: ChangedFile) -> None:
+        path, row = change.path, change.row
+        before = self.pair.state.files.get(path)
+        after = None
+        if change.content is None:
+            self.outcome.removed_there.append(path)
+        else:
+            local_digest = self.scan.files[path].digest
+            self._record_upload(path, local_digest, changed.etag, changed.sha256 or "")
+            is_own = (changed.source or "").startswith("agent-override")
+            is_protected = row is not None and row.file_class != "live"
+            after = LastSynced(local_digest, changed.sha256 or "", is_own or is_protected)
+        self._record_step(path, before, after)
+
+    def _record_upload(self, path: str, local_digest: str, etag: str | None, sha256: str) -> None:
+        row = self.rows.get(path)
+        if row is None or etag != row.etag:  # Else it is what the layers below have already.
+            self.outcome.up.append(path)
+        if sha256 != local_digest:
+            self.outcome.redacted.append(path)
+
+    def _record_step(self, path: str, before: LastSynced | None, after: LastSynced | None) -> None:
+        if after is None:
+            self.pair.state.files.pop(path, None)
+        else:
+            self.pair.state.files[path] = after
+        self._clear_copy(before, after)
+        self.outcome.has_more = True
+
     async def run_step(self, path: str, step: SyncAction, upload_only: bool) -> None:
         if upload_only and (
             step not in _UPLOAD_ONLY_ACTIONS
@@ -208,12 +269,7 @@ class _SyncPass:
         async with self._record_problems(path):
             before = self.pair.state.files.get(path)
             after = await self._execute(path, step, self.scan.files.get(path))
-            if after is None:
-                self.pair.state.files.pop(path, None)
-            else:
-                self.pair.state.files[path] = after
-            self._clear_copy(before, after)
-            self.outcome.has_more = True
+            self._record_step(path, before, after)
 
     def report_skipped(self, path: str, step: SyncAction) -> None:
         row = self.rows.get(path)
@@ -268,10 +324,7 @@ class _SyncPass:
         if row is not None:
             conditions = {"if_match": row.etag, "content_type": row.content_type}
         file = await self.pair.agent.put(path, content, **conditions)
-        if row is None or file.etag != row.etag:  # Else it is what the layers below have already.
-            self.outcome.up.append(path)
-        if file.sha256 != local.digest:
-            self.outcome.redacted.append(path)
+        self._record_upload(path, local.digest, file.etag, file.sha256)
         return LastSynced(local.digest, file.sha256, _remote_file(file).is_own)
 
     async def _download(self, path: str, local: ScannedFile | None) -> LastSynced:

@@ -23,6 +23,7 @@ from carrel.core.markdown.fences import (
 )
 from carrel.core.markdown.labelled_lines import ValueSpan
 from carrel.core.overlay.placeholders import TOKENS, sanitize_value
+from carrel.core.shared_session_visibility import is_private_path
 
 AGENTS_PATH: Final = Path("AGENTS.md")
 BLOCK_START: Final = "<!-- carrel:map -->"
@@ -148,8 +149,9 @@ def _matches_glob(pattern: str, slug: str) -> bool:
 
 def render_map(entries: Sequence[MapEntry], peers: Sequence[PeerAgent]) -> str:
     """The block from marker to marker, without a trailing line end."""
-    lines = [BLOCK_START, "", "## Files", "", *_tree_lines(entries[:MAX_FILES])]
-    lines += _overflow_line(len(entries) - MAX_FILES, "files")
+    visible = list(_collapse_private_folders(entries))
+    lines = [BLOCK_START, "", "## Files", "", *_tree_lines(visible[:MAX_FILES])]
+    lines += _overflow_line(len(visible) - MAX_FILES, "files")
     if peers:
         peer_lines = [
             f"- {sanitize_value(peer.slug)}: {sanitize_value(peer.name)}"
@@ -163,10 +165,33 @@ def _overflow_line(count: int, label: str) -> list[str]:
     return [f"- … and {count} more {label}"] if count > 0 else []
 
 
+def _collapse_private_folders(entries: Iterable[MapEntry]) -> Iterator[MapEntry]:
+    """The entries, with only the first of each private folder.
+
+    The map is part of shared prompts, and a name below `notes/` or `memory/` can tell a secret.
+    """
+    folders: set[str] = set()
+    for entry in entries:
+        folder = _private_folder(entry.path)
+        if folder is None or folder not in folders:
+            yield entry
+        folders.add(folder or "")
+
+
+def _private_folder(path: Path) -> str | None:
+    folder, separator, _ = path.text.partition("/")
+    return folder if separator and is_private_path(path) else None
+
+
 def _tree_lines(entries: Iterable[MapEntry]) -> Iterator[str]:
-    """One line for each folder when entered and one for each file."""
+    """One line for each folder when entered and one for each file outside private folders."""
     current_folders: list[str] = []
     for entry in entries:
+        folder = _private_folder(entry.path)
+        if folder is not None:
+            current_folders = [folder]
+            yield f"- {sanitize_value(folder)}/"
+            continue
         parts = entry.path.text.split("/")
         folders = parts[:-1][:_MAX_DEPTH]
         for depth in range(_common_prefix_length(current_folders, folders), len(folders)):

@@ -1,7 +1,9 @@
 """Who may open what is private to an agent.
 
-An agent that is not shared is private. Every protocol asks `agent_access`; the reference page of
-access rules is generated from `can_open`.
+An agent that is not shared is private. `agent_access` decides. `agent_stack` in
+`actions/overlay/stacks.py`, through which actions reach an agent's files, memories, sessions and
+tools, requires it; `actions/agent_access_audit.py` filters listings and audits reads. The reference
+page of access rules is generated from `can_open`.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from carrel.core.errors import Forbidden, NotFound
 from carrel.core.identifiers import Path, ScopeKind
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.file_classes import FileClass
+from carrel.core.shared_session_visibility import is_private_path
 from carrel.core.store.record import Record
-from carrel.core.visibility import is_private_path
 
 
 class AgentAccess(StrEnum):

@@ -20,6 +20,8 @@ PLAIN_TEXT_TYPE: Final = "text/plain"
 BINARY_TYPE: Final = "application/octet-stream"
 BINARY_CHECK_BYTES: Final = 8192
 """Bytes that are scanned for NUL."""
+_PART_BYTES: Final = 2**20
+"""Size of parts of a large content; one call over all of it would keep other threads waiting."""
 
 _EXECUTABLE_SUFFIX: Final = "; executable"
 _DETECTED_TYPES: Final = frozenset({MARKDOWN, PLAIN_TEXT_TYPE, BINARY_TYPE, LINK_TYPE})
@@ -44,7 +46,8 @@ def typed_as(kind: str, type: str) -> str:
 def entry_type(kind: str, path: Path, content: bytes, current_type: str | None = None) -> str:
     """Media type of an entry of this kind; a declared type is kept."""
     detector = TextDetector()
-    detector.feed(content)
+    for start in range(0, len(content), _PART_BYTES):
+        detector.feed(content[start : start + _PART_BYTES])
     return detected_entry_type(kind, path, detector, current_type)
 
 

@@ -6,7 +6,7 @@ if all of them are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -40,8 +40,8 @@ class CommitContext(Struct, frozen=True):
     """With every path that a change names, and the parents of directories that are made."""
     resolver: AgentFileResolver | None = None
     """Set for the workspace of an agent."""
-    related_scopes: Stack = ()
-    """Scopes that agents compose with a shared layer; empty for other workspaces."""
+    checked_scopes: Mapping[Path, Stack] = {}
+    """Scopes in which each path of a shared layer must be free; empty for other workspaces."""
 
     @property
     def scope(self) -> Scope:
@@ -96,8 +96,8 @@ def _plan_put(context: CommitContext, change: FileChange, type: str) -> PlannedW
         content = NewContent(change.blob, type, change.accept_template_update)
         return agent_writes.plan_agent_put(layers, path, content, context.resolver, condition)
     planned = planned_writes.plan_put(layers, path, change.blob, condition, type)
-    if context.related_scopes:
-        return replace(planned, path_checks=(PathFree(path, context.related_scopes),))
+    if scopes := context.checked_scopes.get(path):
+        return replace(planned, path_checks=(PathFree(path, scopes),))
     return planned
 
 

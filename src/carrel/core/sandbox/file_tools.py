@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -117,13 +117,14 @@ def replace_text(
     replace_all: bool,
     name: str,
     check_size: Callable[[int], None] = lambda size: None,
-) -> tuple[bytes, int]:
-    """Replace `old` by `new` literally and return the count.
+) -> tuple[Iterator[bytes], int]:
+    """Return the parts of the content with `old` replaced by `new` literally, and the count.
 
     Raises NotFound or ValidationError. Works on bytes, so all other content is unchanged.
-    `check_size` receives the resulting size before it is allocated.
+    `check_size` receives the resulting size before it is allocated. Works in parts, since one call
+    over a large content would keep all other threads waiting.
     """
-    count = content.count(old)
+    count = sum(matches for _, matches in _parts_with_matches(content, old))
     if not count:
         raise NotFound(f"old_string not found in {name}")
     if count > 1 and not replace_all:
@@ -131,7 +132,19 @@ def replace_text(
             f"old_string is not unique ({count} matches); add context or set replace_all"
         )
     check_size(len(content) + count * (len(new) - len(old)))
-    return content.replace(old, new), count
+    parts = _parts_with_matches(content, old)
+    return (part.replace(old, new) if matches else part for part, matches in parts), count
+
+
+def _parts_with_matches(content: bytes, old: bytes) -> Iterator[tuple[bytes, int]]:
+    """Yield parts of a content, none of which cuts a match, and the matches in each."""
+    position, size = 0, max(_SCAN_BYTES, len(old))
+    while position < len(content):
+        part = content[position : position + size + len(old) - 1]
+        *matches, rest = part.split(old)
+        end = len(part) - len(rest) if matches else size
+        yield part[:end], len(matches)
+        position += min(end, len(part))
 
 
 @lru_cache(maxsize=256)

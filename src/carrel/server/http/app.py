@@ -14,19 +14,19 @@ from carrel.core.access import Actor
 from carrel.core.errors import NotFound, Refusal
 from carrel.core.version import VERSION
 from carrel.ports import Ports, request_scope
-from carrel.ports.attempts import CLIENT_ADDRESS
+from carrel.ports.attempt_limiter import CLIENT_ADDRESS
 from carrel.server.http.api_docs import documentation_endpoints
 from carrel.server.http.cookies import SAFE_METHODS, SiteSettings
 from carrel.server.http.endpoint import Endpoint, Headers, Request
-from carrel.server.http.idempotency import IDEMPOTENCY_HEADER, respond_once
-from carrel.server.http.metrics import Metrics
-from carrel.server.http.problems import (
+from carrel.server.http.error_responses import (
     METHOD_NOT_ALLOWED,
     REQUEST_TIMEOUT,
     failure_response,
     problem_response,
     refusal_response,
 )
+from carrel.server.http.idempotency import IDEMPOTENCY_HEADER, respond_once
+from carrel.server.http.metrics import Metrics
 from carrel.server.http.read_timeouts import ReadTimeouts
 from carrel.server.http.request_context import CompiledEndpoint, RequestContext, basic_to_bearer
 from carrel.server.http.request_log import REQUEST_ID, RequestLog
@@ -34,7 +34,7 @@ from carrel.server.http.request_parsing import BodyLimits, ClientDisconnected, R
 from carrel.server.http.response import EVENT_STREAM, NO_SNIFFING, HeaderPairs, Response
 from carrel.server.http.response_cache import AppCaches
 from carrel.server.http.router import Router
-from carrel.server.http.sse import HEARTBEAT, Send, Streams
+from carrel.server.http.sse_transport import HEARTBEAT, Send, Streams
 
 Authenticate: TypeAlias = Callable[[Headers], Awaitable[Actor]]
 """Authenticates headers; raises Unauthenticated. Only its result names the tenant."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from carrel.server.http.problems import Problem
+from carrel.server.http.error_responses import Problem
 from carrel.server.http.response import HeaderPairs, Response, encode
 
 _decode_problem: Final = msgspec.json.Decoder(Problem).decode

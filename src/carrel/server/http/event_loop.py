@@ -16,7 +16,7 @@ from typing import Any, Final
 import uvloop
 
 from carrel.ports.logging import structlog
-from carrel.server.http.problems import UNAVAILABLE, problem_response
+from carrel.server.http.error_responses import UNAVAILABLE, problem_response
 
 PAUSE_SECONDS: Final = 1.0
 """Time between attempts to accept while descriptors or memory are exhausted."""

@@ -11,7 +11,7 @@ from carrel.actions.idempotency import IdempotentOperation, ResultCodec, parse_k
 from carrel.core.errors import Busy, IdempotencyInFlight, IdempotencyKeyMismatch, Refusal
 from carrel.core.store.idempotency import Committed
 from carrel.server.http.endpoint import Endpoint, Request
-from carrel.server.http.problems import refusal_response
+from carrel.server.http.error_responses import refusal_response
 from carrel.server.http.response import Response, encode
 
 IDEMPOTENCY_HEADER: Final = b"idempotency-key"

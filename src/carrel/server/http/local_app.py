@@ -11,9 +11,9 @@ from carrel.core.lru_cache import LruCache
 from carrel.core.outages import StorageFull
 from carrel.ports import CorruptContent, Ports, request_scope
 from carrel.server.http.endpoint import Endpoint, Headers, Request
+from carrel.server.http.error_responses import failure_response, refusal_response
 from carrel.server.http.idempotency import IDEMPOTENCY_HEADER, respond_once
 from carrel.server.http.metrics import RouteHistogram
-from carrel.server.http.problems import failure_response, refusal_response
 from carrel.server.http.read_timeouts import ReadTimeouts
 from carrel.server.http.request_context import CompiledEndpoint
 from carrel.server.http.request_parsing import BodyLimits, body_too_large

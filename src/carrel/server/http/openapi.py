@@ -22,7 +22,7 @@ from carrel.core.errors import (
 )
 from carrel.server.http.cookies import CSRF_HEADER, SAFE_METHODS, SESSION_COOKIE
 from carrel.server.http.endpoint import Endpoint
-from carrel.server.http.problems import (
+from carrel.server.http.error_responses import (
     CORRUPT,
     INTERNAL_ERROR,
     REFUSAL_HEADERS,

@@ -22,7 +22,7 @@ from carrel.server.http.request_parsing import (
     read_body,
 )
 from carrel.server.http.router import RawValues, RouteEntry
-from carrel.server.http.sse import Send
+from carrel.server.http.sse_transport import Send
 
 
 class CompiledEndpoint:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from carrel.core.errors import ValidationError
-from carrel.server.http.problems import (
+from carrel.server.http.error_responses import (
     HEADERS_TOO_LARGE,
     REQUEST_TIMEOUT,
     problem_response,

@@ -20,7 +20,7 @@ from carrel.ports import Ports, request_scope
 from carrel.server.http.app import Mount
 from carrel.server.http.cookies import SiteSettings
 from carrel.server.http.endpoint import Headers
-from carrel.server.http.problems import (
+from carrel.server.http.error_responses import (
     METHOD_NOT_ALLOWED,
     REQUEST_TIMEOUT,
     problem_response,

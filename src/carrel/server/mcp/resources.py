@@ -17,7 +17,7 @@ from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.overlay.compose import File
 from carrel.core.sessions import format_timestamp
-from carrel.core.visibility import is_visible
+from carrel.core.shared_session_visibility import is_visible
 from carrel.server.mcp.request_context import McpRequest
 from carrel.tools.tool import ToolContext
 

@@ -17,7 +17,7 @@ from carrel.server.http.idempotency import IDEMPOTENCY_HEADER
 from carrel.server.http.local_app import LocalApp
 from carrel.server.http.response import Response
 from carrel.server.rest.agents import agents, templates
-from carrel.server.rest.files import file_collections, files
+from carrel.server.rest.files import commits, file_collections, files
 
 MAX_REQUESTS: Final = 250
 MAX_BODY_BYTES: Final = files.MAX_BODY_BYTES + 8 * 2**20
@@ -30,7 +30,7 @@ _OPERATIONS: Final = frozenset(
         *(
             f"{collection.name}_files_{operation}"
             for collection in file_collections.FILE_COLLECTIONS
-            for operation in ("list", "put")
+            for operation in ("list", "put", "commit", "move", "copy", "make_directory")
             if not collection.wire
         ),
     }
@@ -86,9 +86,10 @@ class DryRunModel(ResponseModel, frozen=True):
 async def dry_run(request: Request[DryRunBody]) -> Response:
     """Answer requests as if they were made, one after the other; store nothing.
 
-    Possible requests: list and put files of agents, templates, the defaults and workspaces; create,
-    get and patch agents; get templates. Each needs the permission that it needs otherwise. Files
-    that were written by an earlier call, whose `state` is passed on, can be listed but not read.
+    Possible requests: list, put, commit, move and copy files and make directories of agents,
+    templates, the defaults and workspaces; create, get and patch agents; get templates. Each needs
+    the permission that it needs otherwise. Files that were written by an earlier call, whose
+    `state` is passed on, can be listed but not read.
     """
     vault, actor = request.ports.vault, request.actor
     changes = await asyncio.to_thread(open_changes, vault, actor, request.body.state)
@@ -124,7 +125,7 @@ async def _respond(
 
 _ENDPOINTS: Final[tuple[Endpoint, ...]] = tuple(
     item
-    for module in (agents, templates, files)
+    for module in (agents, templates, files, commits)
     for item in module.ENDPOINTS
     if item.id in _OPERATIONS
 )

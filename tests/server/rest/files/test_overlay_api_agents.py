@@ -175,7 +175,7 @@ async def test_the_map_is_written_in_its_block_and_a_second_run_writes_nothing(
     assert (text.count(MAP[0]), text.count(MAP[1])) == (1, 1)
     lines = text.splitlines()
     assert "- memory/" in lines
-    assert "  - lessons.md" in lines
+    assert "lessons.md" not in text, "AGENTS.md is part of shared prompts"
     assert "- SOUL.md: agent name is brisk" in lines
     assert any(line.startswith("- AGENTS.md") for line in lines)
     history = f"/v1/agents/{marco}/files/AGENTS.md/history"

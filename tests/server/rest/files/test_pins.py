@@ -128,6 +128,28 @@ async def test_a_bulk_accept_reports_every_agent(
     ] == "not_found"
 
 
+@pytest.mark.parametrize("layer", [SALES, DEFAULTS])
+async def test_what_was_accepted_for_all_is_rolled_back_with_a_result_per_agent(
+    server: RestServer, owner: httpx.AsyncClient, marco: dict[str, str], layer: str
+) -> None:
+    path = "GUARDRAILS.md" if layer == SALES else "CAPABILITIES.md"
+    nora = {"slug": "nora", "name": "Nora", "templateId": "sales"}
+    ids = {marco["id"], (await owner.post("/v1/agents", json=nora)).json()["id"]}
+    before = (await owner.get(f"{AGENT}/files/{path}")).json()["content"]
+    await write(owner, f"{layer}/files/{path}", "be better")
+    body = {"sha256": sha("be better")}
+    accepted = (await owner.post(f"{layer}/pins/{path}/accept", json=body)).json()
+    assert ({entry["agentId"] for entry in accepted["results"]}, accepted["failed"]) == (ids, 0)
+    assert (await owner.get(f"{AGENT}/files/{path}")).json()["content"] == "be better"
+
+    url = f"{layer}/pins/{path}/rollback"
+    machine = await server.key(owner)
+    assert (await machine.post(url, json=body)).status_code == 403
+    done = (await owner.post(url, json=body)).json()
+    assert {entry["agentId"] for entry in done["results"] if entry["changed"]} == ids
+    assert (await owner.get(f"{AGENT}/files/{path}")).json()["content"] == before
+
+
 async def test_an_agent_is_paired_only_with_a_person_of_its_tenant(
     server: RestServer, owner: httpx.AsyncClient, marco: dict[str, str]
 ) -> None:

@@ -239,6 +239,7 @@ async def test_an_agent_s_run_names_the_agent(server: FullApp, ada: httpx.AsyncC
     body = await get_run(ada, run)
     assert (body["agentId"], "workspace" in body["owner"]) == (created["id"], False)
     assert {"path": "SOUL.md", "version": 2, "layer": "agent"} in body["workspace"]
+    assert {"path": "ROUTER.md", "version": 1, "layer": "defaults"} in body["workspace"]
     assert {row["path"] for row in body["workspace"]} == set(defaults.FILES)
     [mine] = (await ada.get(RUNS, params={"agentId": "marco"})).json()["items"]
     assert mine["runId"] == run

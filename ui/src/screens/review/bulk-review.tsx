@@ -1,8 +1,9 @@
-// Review of a template's pinned file for all of its agents.
+// Review of a pinned file of a template, or of the defaults, for all agents that inherit it.
 
 import { CheckCheck } from "lucide-react";
 import { useMemo, useState } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
+import { DEFAULTS_ID } from "../../api/pins";
 import { escapeText } from "../../components/escape-text";
 import { EmptyState, ErrorNotice, Loading } from "../../components/query-states";
 import { Screen } from "../../components/screen";
@@ -10,7 +11,7 @@ import { FileReview } from "./file-review";
 import { groupPendingFiles, type PendingFile, useFollowers } from "./followers";
 
 export default function BulkReview() {
-  const { templateId = "" } = useParams();
+  const { templateId = DEFAULTS_ID } = useParams();
   const [isAccepting, setAccepting] = useState(false);
   const { query, followers, template, isLoading } = useFollowers(templateId, isAccepting);
   const files = useMemo(() => groupPendingFiles(followers), [followers]);
@@ -19,7 +20,7 @@ export default function BulkReview() {
   const name = escapeText(template?.name ?? templateId, 60);
   const subtitle = template && (
     <>
-      Agents of template{" "}
+      {templateId === DEFAULTS_ID ? "Agents that inherit from the" : "Agents of template"}{" "}
       <Link className="bidi" to={`/agent-templates/${encodeURIComponent(templateId)}`}>
         {name}
       </Link>
@@ -34,7 +35,7 @@ export default function BulkReview() {
       {query.isPending && <Loading label="Loading agents" />}
       {query.data && !template && <p>Template not found.</p>}
       {isLoading && (
-        <LoadingProgress loaded={followers.length} total={template?.followerCount ?? 0} />
+        <LoadingProgress loaded={followers.length} total={template?.followerCount ?? null} />
       )}
       {files.length > 1 && <FileTabs files={files} path={path} />}
       {template && !isLoading && (
@@ -43,7 +44,7 @@ export default function BulkReview() {
           templateId={templateId}
           path={path}
           file={files.find((file) => file.path === path)}
-          emptyState={<NothingPending followers={template.followerCount ?? 0} />}
+          emptyState={<NothingPending followers={template.followerCount ?? followers.length} />}
           onAcceptingChange={setAccepting}
         />
       )}
@@ -51,13 +52,17 @@ export default function BulkReview() {
   );
 }
 
-function LoadingProgress({ loaded, total }: { loaded: number; total: number }) {
+function LoadingProgress({ loaded, total }: { loaded: number; total: number | null }) {
   return (
     <label className="stack tight">
       <span className="faint">
-        Loading agents: {loaded.toLocaleString("en")} of {total.toLocaleString("en")}
+        Loading agents: {loaded.toLocaleString("en")}
+        {total !== null && ` of ${total.toLocaleString("en")}`}
       </span>
-      <progress className="progress" value={loaded} max={Math.max(total, 1)} />
+      <progress
+        className="progress"
+        {...(total !== null && { value: loaded, max: Math.max(total, 1) })}
+      />
     </label>
   );
 }
@@ -84,7 +89,7 @@ function NothingPending({ followers }: { followers: number }) {
     <EmptyState icon={CheckCheck} title="Nothing to review">
       <p>
         {followers === 0
-          ? "No agent uses this template yet."
+          ? "No agent inherits these files yet."
           : `All ${followers.toLocaleString("en")} agents are up to date.`}{" "}
         Changes to pinned files such as GUARDRAILS.md need review here before agents receive them.
       </p>

@@ -34,7 +34,10 @@ export function FileReview({
   const isAccepting = bulk.progress !== null;
   useEffect(() => onAcceptingChange(isAccepting), [isAccepting, onAcceptingChange]);
   const sha256 = stripDigestPrefix(file?.latest);
-  const failed = bulk.outcomes.filter(({ error }) => error).map(({ agent }) => agent);
+  const { acceptedForAll } = bulk;
+  const failed = bulk.outcomes
+    .filter(({ error, isRollBack }) => error && !isRollBack)
+    .map(({ agent }) => agent);
   return (
     <>
       {file ? (
@@ -49,6 +52,7 @@ export function FileReview({
         retry={
           sha256 && failed.length > 0 ? () => void bulk.acceptSelected(failed, sha256) : undefined
         }
+        rollBack={acceptedForAll ? () => void bulk.rollBackAll(acceptedForAll) : undefined}
       />
     </>
   );
@@ -129,7 +133,7 @@ function Progress({ done, total }: { done: number; total: number }) {
   return (
     <label className="stack tight">
       <span className="soft">
-        Accepting for {total.toLocaleString("en")} {total === 1 ? "agent" : "agents"}
+        Changing {total.toLocaleString("en")} {total === 1 ? "agent" : "agents"}
         {done > 0 && `: ${done.toLocaleString("en")} done`}
       </span>
       <progress className="progress" max={total} {...(done > 0 && { value: done })} />

@@ -3,17 +3,32 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
 import { graphql } from "../../api/client";
-import { TemplateReview, type TemplateReviewQuery } from "../../api/graphql.generated";
+import {
+  DefaultsReview,
+  TemplateReview,
+  type TemplateReviewQuery,
+} from "../../api/graphql.generated";
+import { DEFAULTS_ID } from "../../api/pins";
 
 type Template = NonNullable<TemplateReviewQuery["template"]>;
 export type Follower = NonNullable<Template["followers"]>["items"][number];
 
-/** All agents of a template. Sends no requests while paused. */
+async function loadFollowers(id: string, after: string, signal: AbortSignal) {
+  if (id !== DEFAULTS_ID) return graphql(TemplateReview, { id, after }, signal);
+  const { agents } = await graphql(DefaultsReview, { after }, signal);
+  const items = (agents?.items ?? []).map(({ pins, ...agent }) => ({
+    ...agent,
+    pins: pins?.filter(({ latestSource }) => latestSource === "defaults") ?? null,
+  }));
+  const followers = { items, next: agents?.next ?? null };
+  return { template: { id, name: "Defaults", followerCount: null, followers } };
+}
+
+/** All agents of a template, or of the defaults. Sends no requests while paused. */
 export function useFollowers(templateId: string, isPaused: boolean) {
   const query = useInfiniteQuery({
     queryKey: ["pins", "template", templateId],
-    queryFn: ({ pageParam, signal }) =>
-      graphql(TemplateReview, { id: templateId, after: pageParam }, signal),
+    queryFn: ({ pageParam, signal }) => loadFollowers(templateId, pageParam, signal),
     initialPageParam: "",
     getNextPageParam: (page) => page.template?.followers?.next,
     enabled: !isPaused,

@@ -10,20 +10,31 @@ interface OutcomesProps {
   busy: boolean;
   /** Retries the failed ones; undefined if none failed. */
   retry: (() => void) | undefined;
+  /** Rolls back what was accepted for all; undefined if nothing was. */
+  rollBack: (() => void) | undefined;
 }
 
 /** Result per agent, failures first. */
-export function Outcomes({ outcomes, busy, retry }: OutcomesProps) {
+export function Outcomes({ outcomes, busy, retry, rollBack }: OutcomesProps) {
   if (outcomes.length === 0) return null;
   const failed = outcomes.filter(({ error }) => error !== null);
-  const accepted = outcomes.filter(({ error }) => error === null);
+  const done = outcomes.filter(({ error }) => error === null);
+  const rolledBack = done.filter(({ isRollBack }) => isRollBack);
+  const accepted = done.length - rolledBack.length;
   return (
     <section className="card" aria-label="Results">
       <header>
         <h2 className="grow" role="status">
-          {accepted.length.toLocaleString("en")} accepted
+          {(accepted > 0 || rolledBack.length === 0) && `${accepted.toLocaleString("en")} accepted`}
+          {accepted > 0 && rolledBack.length > 0 && ", "}
+          {rolledBack.length > 0 && `${rolledBack.length.toLocaleString("en")} rolled back`}
           {failed.length > 0 && `, ${failed.length.toLocaleString("en")} failed`}
         </h2>
+        {rollBack && (
+          <Button small kind="danger" busy={busy} onClick={rollBack}>
+            Roll back for all
+          </Button>
+        )}
         {retry && (
           <Button small busy={busy} onClick={retry}>
             Retry failed
@@ -31,15 +42,15 @@ export function Outcomes({ outcomes, busy, retry }: OutcomesProps) {
         )}
       </header>
       <ul className="follower-list">
-        {[...failed, ...accepted].slice(0, MAX_LISTED).map(({ agent, error }) => (
+        {[...failed, ...done].slice(0, MAX_LISTED).map(({ agent, error, isRollBack }) => (
           <li key={agent.id} className="row">
             {error ? (
               <AlertTriangle size={15} className="bad-text" aria-label="failed" />
             ) : (
-              <Check size={15} className="good-text" aria-label="accepted" />
+              <Check size={15} className="good-text" aria-label="done" />
             )}
             <span className="truncate bidi">{escapeText(agent.name, 80)}</span>
-            <span className="faint grow">{error ?? "accepted"}</span>
+            <span className="faint grow">{error ?? (isRollBack ? "rolled back" : "accepted")}</span>
           </li>
         ))}
       </ul>

@@ -2,6 +2,7 @@ import { useMemo } from "react";
 import { Link } from "react-router";
 import { fileUrl } from "../../api/files";
 import type { Inbox } from "../../api/inbox";
+import { DEFAULTS_ID } from "../../api/pins";
 import { Button, ButtonLink } from "../../components/button";
 import { escapeText } from "../../components/escape-text";
 
@@ -50,7 +51,7 @@ function UpdateGroup({
 }) {
   const { path, templateId, templateName } = pins[0] as Pin;
   const hiddenCount = pins.length - MAX_PER_GROUP;
-  const reviewUrl = `/agent-templates/${encodeURIComponent(templateId ?? "")}/review?file=${encodeURIComponent(path)}`;
+  const reviewUrl = `/agent-templates/${encodeURIComponent(templateId ?? DEFAULTS_ID)}/review?file=${encodeURIComponent(path)}`;
   return (
     <section className="card inbox-group">
       <header>
@@ -61,18 +62,16 @@ function UpdateGroup({
         <span className="badge update">
           {pins.length === 1 ? "1 agent" : `${pins.length} agents`}
         </span>
-        {templateId && (
-          <ButtonLink small kind="primary" to={reviewUrl}>
-            Review for all
-          </ButtonLink>
-        )}
+        <ButtonLink small kind="primary" to={reviewUrl}>
+          Review for all
+        </ButtonLink>
       </header>
       <ul className="inbox-list">
-        {pins.slice(0, templateId ? MAX_PER_GROUP : pins.length).map((pin) => (
+        {pins.slice(0, MAX_PER_GROUP).map((pin) => (
           <PendingUpdateRow key={pin.agentId} pin={pin} onReview={onReview} />
         ))}
       </ul>
-      {templateId && hiddenCount > 0 && (
+      {hiddenCount > 0 && (
         <p className="card-body">
           <Link to={reviewUrl}>{hiddenCount.toLocaleString("en")} more</Link>
         </p>

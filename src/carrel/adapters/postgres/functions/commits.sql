@@ -53,6 +53,8 @@ DECLARE
     p_file_id text[];
     p_deletion integer[] = array_fill(0, ARRAY[cardinality(p_path)]);
     p_write integer[] = array_fill(0, ARRAY[cardinality(p_path)]);
+    written integer[] = '{}';
+    deleted integer[];
     col_revision bigint[];
     b_created_at bigint[] = array_fill(NULL::bigint, ARRAY[cardinality(b_digest)]);
     r_changed boolean[] = array_fill(false, ARRAY[cardinality(w_path)]);
@@ -69,8 +71,8 @@ DECLARE
     quota_row integer;
     check_row integer;
     occupant text;
-    -- Paths that this call writes or deletes.
-    changed integer[] = '{}';
+    checked_scope bigint;
+    checked_path text;
     new_value bigint;
     b integer;
     k integer;
@@ -138,11 +140,12 @@ BEGIN
 
         check_row = NULL;
         -- What a commit deletes is free for its other writes.
+        deleted = '{}';
         IF c_check[i] < c_check[i + 1] THEN
             FOR m IN c_w[i] + 1 .. c_w[i + 1] LOOP
                 IF w_type[m] IS NULL THEN
                     p_deletion[w_path[m]] = i;
-                    changed = changed || w_path[m];
+                    deleted = deleted || w_path[m];
                 END IF;
             END LOOP;
         END IF;
@@ -154,30 +157,35 @@ BEGIN
                                 THEN p_path[check_parent[j]] END;
             ELSE
                 s = check_scope[j];
-                SELECT min(x.path) INTO occupant
-                  FROM (SELECT p_path[n.k]
-                          FROM unnest(changed) AS n (k)
-                         WHERE p_scope[n.k] = s AND p_deletion[n.k] <> i
-                           AND (p_content[n.k] IS NOT NULL OR p_directory[n.k])
-                           AND (starts_with(p_path[n.k], p_path[check_path[j]] || '/')
-                                OR p_directory[n.k] AND p_path[n.k] = p_path[check_path[j]])
-                        UNION ALL
-                        (SELECT f.path FROM entry AS f
-                          WHERE f.scope = s_id[s]
-                            AND f.path > p_path[check_path[j]] || '/'
-                            AND f.path < p_path[check_path[j]] || '0'
-                            AND (f.content IS NOT NULL OR f.type = 'inode/directory')
-                            AND NOT EXISTS (
-                                SELECT FROM unnest(changed) AS n (k)
-                                 WHERE p_scope[n.k] = s AND p_path[n.k] = f.path)
-                          ORDER BY f.path LIMIT 1)
-                        UNION ALL
-                        SELECT f.path FROM entry AS f
-                         WHERE f.scope = s_id[s] AND f.path = p_path[check_path[j]]
-                           AND f.content IS NULL AND f.type = 'inode/directory'
-                           AND NOT EXISTS (
-                               SELECT FROM unnest(changed) AS n (k)
-                                WHERE p_scope[n.k] = s AND p_path[n.k] = f.path)) AS x (path);
+                checked_scope = s_id[s];
+                checked_path = p_path[check_path[j]];
+                occupant = NULL;
+                IF cardinality(written) > 0 THEN
+                    -- Earlier commits of this call.
+                    SELECT min(p_path[w.k]) INTO occupant
+                      FROM unnest(written) AS w (k)
+                     WHERE p_scope[w.k] = s AND (p_content[w.k] IS NOT NULL OR p_directory[w.k])
+                       AND p_deletion[w.k] <> i
+                       AND (starts_with(p_path[w.k], checked_path || '/')
+                            OR p_directory[w.k] AND p_path[w.k] = checked_path);
+                END IF;
+                IF checked_scope IS NOT NULL THEN
+                    SELECT least(occupant, min(x.path)) INTO occupant
+                      FROM ((SELECT f.path FROM entry AS f
+                              WHERE f.scope = checked_scope
+                                AND f.path > checked_path || '/' AND f.path < checked_path || '0'
+                                AND (f.content IS NOT NULL OR f.type = 'inode/directory')
+                                AND NOT EXISTS (SELECT FROM unnest(written || deleted) AS w (k)
+                                                 WHERE p_scope[w.k] = s AND p_path[w.k] = f.path)
+                              ORDER BY f.path LIMIT 1)
+                            UNION ALL
+                            SELECT f.path FROM entry AS f
+                             WHERE f.scope = checked_scope AND f.path = checked_path
+                               AND f.content IS NULL AND f.type = 'inode/directory'
+                               AND NOT EXISTS (SELECT FROM unnest(written || deleted) AS w (k)
+                                                WHERE p_scope[w.k] = s AND p_path[w.k] = f.path)
+                           ) AS x (path);
+                END IF;
             END IF;
             IF occupant IS NOT NULL THEN
                 check_row = j;
@@ -279,8 +287,10 @@ BEGIN
             p_content[k] = b_id[b];
             p_directory[k] = b IS NULL AND w_type[j] IS NOT NULL;
             p_size[k] = b_size[b];
+            IF p_write[k] = 0 THEN
+                written = written || k;
+            END IF;
             p_write[k] = j;
-            changed = changed || k;
             r_changed[j] = true;
             r_version[j] = p_version[k];
             r_offset[j] = p_offset[k];

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from functools import cache
+from glob import glob
 from pathlib import Path as File
 from typing import Final
 
@@ -27,7 +28,9 @@ ETC_FILES: Final = {
 SHARED_ETC_PATHS: Final = (
     "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "mime.types",
     "protocols", "services", "ssl/certs", "ssl/openssl.cnf", "ca-certificates", "pki/tls/certs",
+    "java-*-openjdk",
 )  # fmt: skip
+"""Paths and patterns below /etc that commands may read. No Java program runs without its own."""
 HIDDEN_DIRECTORIES: Final = ("/usr/etc", "/usr/local/etc")
 """Configuration of package managers, which may hold tokens."""
 _SYSTEM_DIRECTORIES: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -46,6 +49,11 @@ def stage_for(program: str) -> str:
         if os.path.isdir(candidate) and not real.is_relative_to(candidate)
     ]
     return usable[0] if usable else STAGE_CANDIDATES[0]
+
+
+def shared_etc_paths() -> list[str]:
+    """Return the existing paths below /etc that commands may read."""
+    return [path for name in SHARED_ETC_PATHS for path in sorted(glob(f"/etc/{name}"))]
 
 
 def build_arguments(
@@ -104,8 +112,8 @@ def _system_mounts(stage: str, *, network: bool) -> Iterator[str]:
             yield from ("--symlink", os.readlink(root), str(root))
         elif root.is_dir():
             yield from ("--ro-bind", str(root), str(root))
-    for name in SHARED_ETC_PATHS:
-        yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
+    for path in shared_etc_paths():
+        yield from ("--ro-bind-try", path, path)
     for name in ETC_FILES:
         yield from ("--ro-bind", f"{stage}/etc/{name}", f"/etc/{name}")
     if network:

@@ -277,12 +277,21 @@ class CommandRun:
         await self._child.end()
         self._out.close()
         self._err.close()
-        while self._tmpfs:
-            os.close(self._tmpfs.pop())
+        await close_directories(self._tmpfs)
         if self._cgroup is not None:
             await asyncio.to_thread(self._cgroup.remove)
         elif root_pid is not None:  # it may still be exiting
             await asyncio.to_thread(process_tree.wait_for_exit, root_pid, "bwrap")
+
+
+async def close_directories(fds: list[int]) -> None:
+    """Close directories and clear the list, in a thread: the last one of a tmpfs frees it all."""
+
+    def close() -> None:
+        while fds:
+            os.close(fds.pop())
+
+    await asyncio.to_thread(close)
 
 
 def _write_fd(file: int, content: bytes) -> None:

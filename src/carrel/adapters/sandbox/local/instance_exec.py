@@ -159,6 +159,7 @@ class InstanceCommand(CommandRun):
 
     def _limits(self) -> dict[str, int]:
         limits = super()._limits()
+        del limits["RLIMIT_CPU"]  # jobs and processes that a command leaves behind outlast it
         if self._init_process.cgroup is not None:
             del limits["RLIMIT_DATA"], limits["RLIMIT_NPROC"]
         return limits
@@ -200,11 +201,6 @@ class InstanceJob(InstanceCommand):
         self.log = bytearray()
         out, err = child.detach_fd(child.out), child.detach_fd(child.err)
         return OutputTail(out, JOB_LOG_BYTES, self.log), OutputTail(err, JOB_LOG_BYTES, self.log)
-
-    def _limits(self) -> dict[str, int]:
-        limits = super()._limits()
-        del limits["RLIMIT_CPU"]  # derived from the time limit, which a job has not
-        return limits
 
     async def begin(self) -> None:
         await self._child.go()

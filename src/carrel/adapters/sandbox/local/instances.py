@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from carrel.adapters.sandbox.local import change_detection
-from carrel.adapters.sandbox.local.command_run import CommandOutcome
+from carrel.adapters.sandbox.local.command_run import CommandOutcome, close_directories
 from carrel.adapters.sandbox.local.file_cache import FileCache
 from carrel.adapters.sandbox.local.instance_exec import InstanceInit, InstanceJob
 from carrel.adapters.sandbox.local.instance_files import InstanceFiles
@@ -150,5 +150,4 @@ class Instance:
 
     async def close(self) -> None:
         async with self.busy:
-            os.close(self._root)
-            os.close(self._stage)
+            await shield_until_done(close_directories([self._root, self._stage]))

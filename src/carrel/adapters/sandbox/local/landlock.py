@@ -154,7 +154,7 @@ class LandlockCommand(CommandRun):
 
 
 def _landlock_rules(abi: int, visible_path: str) -> dict[str, Any]:
-    etc_paths = [f"/etc/{name}" for name in bwrap_arguments.SHARED_ETC_PATHS]
+    etc_paths = bwrap_arguments.shared_etc_paths()
     return {
         "abi": abi,
         "files": _ALL_ACCESS,

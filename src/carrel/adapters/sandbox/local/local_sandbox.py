@@ -17,6 +17,7 @@ from carrel.adapters.sandbox.local.command_run import (
     CommandOutcome,
     CommandRun,
     IsolationTools,
+    close_directories,
     unsupported_reason,
 )
 from carrel.adapters.sandbox.local.directory_lease import DirectoryLease
@@ -206,10 +207,10 @@ class EphemeralSandbox:
                 self._materialize(tools, spec, blobs, stack)
             )
             stage = await command_run.prepare(materialized.farm)
-            stack.callback(os.close, stage)
+            _close_later(stack, stage)
             subdirectory = "workspace" if materialized.farm is None else "upper"
             root = os.open(subdirectory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=stage)
-            stack.callback(os.close, root)
+            _close_later(stack, root)
             stamps = await self._copy_files(root, materialized, targets)
             outcome = await command_run.finish()
         finally:
@@ -292,6 +293,10 @@ def _compare_directory(
     if materialized.farm is not None:
         return change_detection.changes_in_overlay(base, entries, hash_entry)
     return change_detection.changes_in_copy(base, stamps, entries, hash_entry)
+
+
+def _close_later(stack: AsyncExitStack, directory: int) -> None:
+    stack.push_async_callback(lambda: shield_until_done(close_directories([directory])))
 
 
 async def shield_until_done(work: Coroutine[Any, Any, Result]) -> Result:

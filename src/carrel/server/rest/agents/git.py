@@ -18,7 +18,7 @@ from carrel.core.errors import (
 )
 from carrel.server.http.endpoint import Request, RequestHeader, RequestModel, Response, endpoint
 from carrel.server.http.error_dialect import ErrorDialect
-from carrel.server.http.problems import Problem
+from carrel.server.http.error_responses import Problem
 
 _TAG: Final = "Git"
 _SERVICE: Final = "git-upload-pack"

@@ -10,12 +10,12 @@ from typing import Annotated, Any, Final
 from msgspec import Meta
 
 from carrel.actions.events import streams
-from carrel.actions.events.visibility import Batches
+from carrel.actions.events.event_access import Batches
 from carrel.actions.overlay import stacks
 from carrel.core.access import Permission
 from carrel.core.errors import Forbidden, ValidationError
 from carrel.core.store.event import EVENT_TYPES, WORKSPACE_UPDATED, Event, EventFilter
-from carrel.server.http import sse
+from carrel.server.http import sse_transport
 from carrel.server.http.endpoint import (
     LAST_EVENT_ID,
     Request,
@@ -102,11 +102,11 @@ async def event_stream(start: str, batches: Batches, for_run: bool = False) -> A
     to_model = run_event_to_model if for_run else event_to_model
     deadline = asyncio.get_running_loop().time() + _MAX_STREAM_SECONDS
     async with aclosing(batches):
-        yield sse.RETRY_FIELD + f"id: {start}\n\n".encode()
+        yield sse_transport.RETRY_FIELD + f"id: {start}\n\n".encode()
         with suppress(TimeoutError):
             while batch := await _next_batch(batches, deadline):
                 chunks = (
-                    sse.encode_event(to_model(event), id=event.cursor, type=event.type)
+                    sse_transport.encode_event(to_model(event), id=event.cursor, type=event.type)
                     for event in batch
                 )
                 yield b"".join(chunks)

@@ -84,6 +84,8 @@ class ChangeResultModel(ResponseModel, frozen=True):
     """Null if the path had this state already."""
     etag: str | None
     """Of the file that is served now; null if there is none, as after a deletion."""
+    source: str | None
+    """Layer of that file."""
     file_id: str | None
     """Stays the same when the file is moved."""
     sha256: Sha256 | None
@@ -190,6 +192,7 @@ def _result_to_model(change: ChangeResult) -> ChangeResultModel:
         from_=None if change.source is None else change.source.text,
         version=change.version or None,
         etag=None if file is None else file.etag,
+        source=None if file is None else file.source_label or file.source.kind,
         file_id=None if file is None else file.file_id,
         sha256=None if file is None else file.blob.digest.removeprefix("sha256:"),
         size=None if file is None else file.blob.size,

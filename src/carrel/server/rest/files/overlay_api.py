@@ -31,8 +31,8 @@ from carrel.core.identifiers import Path, ScopeKind, Stack
 from carrel.core.overlay.compose import Workspace
 from carrel.core.overlay.write_condition import UNCONDITIONAL, WriteCondition
 from carrel.server.http.endpoint import IF_NONE_MATCH, Request, endpoint
+from carrel.server.http.error_responses import problem_response
 from carrel.server.http.not_modified import etag_matches, json_with_etag, not_modified
-from carrel.server.http.problems import problem_response
 from carrel.server.http.response import Response
 from carrel.server.rest.files.overlay_models import (
     OK_RESPONSE,

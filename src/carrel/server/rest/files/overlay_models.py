@@ -15,7 +15,7 @@ from carrel.core.overlay.agent_resolution import FileSource
 from carrel.core.overlay.compose import File
 from carrel.server.http.endpoint import ResponseModel
 from carrel.server.http.error_dialect import ErrorDialect
-from carrel.server.http.problems import Problem
+from carrel.server.http.error_responses import Problem
 from carrel.server.rest.files.file_models import decode_text
 
 _TEXT: Final = {"type": "string"}

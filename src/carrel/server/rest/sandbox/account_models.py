@@ -24,7 +24,7 @@ from carrel.core.store.record import Record
 from carrel.core.text_validation import MAX_LINE_LENGTH
 from carrel.server.http.endpoint import ResponseModel
 from carrel.server.http.error_dialect import ErrorDialect
-from carrel.server.http.problems import METHOD_NOT_ALLOWED, Problem
+from carrel.server.http.error_responses import METHOD_NOT_ALLOWED, Problem
 from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
 _TEXT: Final = {"type": "string"}

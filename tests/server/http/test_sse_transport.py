@@ -17,7 +17,7 @@ from tests.support.sample_endpoints import client, sample_app
 
 from carrel.server.http.endpoint import Request, Response, endpoint
 from carrel.server.http.metrics import Metrics
-from carrel.server.http.sse import HEARTBEAT, Streams, encode_event
+from carrel.server.http.sse_transport import HEARTBEAT, Streams, encode_event
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ from tests.support.sample_endpoints import client
 
 from carrel.core import errors
 from carrel.core.errors import Refusal
-from carrel.server.http.problems import REFUSAL_STATUS, refusal_response
+from carrel.server.http.error_responses import REFUSAL_STATUS, refusal_response
 
 
 def subclasses(base: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:

@@ -1,0 +1,94 @@
+"""A server that is killed in a commit of 1,000 paths: all of it is there, or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path as File
+
+import httpx
+import pytest
+from tests.support.server_process import ServerProcess, carrel, serving
+
+KILLS = 6
+PATHS = 1000
+ROOT = "/v1/workspaces/killed"
+
+
+@pytest.fixture(autouse=True)
+def closed_connections() -> Iterator[None]:
+    """Connections to a killed server are not closed properly; collect them here."""
+    yield
+    gc.collect()
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+def writes(number: int) -> list[dict[str, str]]:
+    """Every path with a new content; the last half moves between two directories."""
+    half = PATHS // 2
+    puts = [
+        {"op": "put", "path": f"kept/{n}.md", "content": f"{number}/{n} " + "x" * 500}
+        for n in range(half)
+    ]
+    if number == 0:
+        moved = [{"op": "put", "path": f"at-0/{n}.md", "content": "moved"} for n in range(half)]
+    else:
+        moved = [{"op": "move", "path": f"at-{number - 1}", "to": f"at-{number}"}]
+    return puts + moved
+
+
+async def commit_first(live: ServerProcess) -> float:
+    """Make the first commit; return its seconds."""
+    async with live.http() as client:
+        response = await client.post(f"{ROOT}/commits", json={"writes": writes(0)})
+        assert response.status_code == 200, response.text
+        return response.elapsed.total_seconds()
+
+
+async def commit_and_kill(live: ServerProcess, number: int, delay: float) -> bool:
+    """Commit, and kill the server meanwhile; return whether it had answered."""
+    async with live.http() as client:
+        body = {"writes": writes(number)}
+        task = asyncio.create_task(client.post(f"{ROOT}/commits", json=body))
+        await asyncio.wait([task], timeout=delay)
+        live.kill()
+        with suppress(httpx.TransportError):
+            response = await task
+            assert response.status_code == 200, response.text
+            return True
+    return False
+
+
+async def load_state(live: ServerProcess) -> tuple[set[str], set[str], int]:
+    """Numbers of the commits that the contents and the directories are of."""
+    async with live.http() as client:
+        rows = (await client.get(f"{ROOT}/files?content=true")).json()["files"]
+    kept = {row["content"].partition("/")[0] for row in rows if row["path"].startswith("kept/")}
+    directories = {row["path"].partition("/")[0] for row in rows} - {"kept"}
+    return kept, {name.removeprefix("at-") for name in directories}, len(rows)
+
+
+def test_a_killed_commit_is_applied_whole_or_not_at_all(tmp_path: File) -> None:
+    chance, number = random.Random(15), 0
+    with serving(tmp_path) as live:
+        elapsed = asyncio.run(commit_first(live))
+    for _ in range(KILLS):
+        with serving(tmp_path) as live:
+            delay = elapsed * chance.uniform(0.2, 1.1)
+            is_acknowledged = asyncio.run(commit_and_kill(live, number + 1, delay))
+        with serving(tmp_path) as live:
+            kept, moved, count = asyncio.run(load_state(live))
+        assert count == PATHS
+        assert kept == moved
+        [current] = map(int, kept)
+        assert current in {number, number + 1}
+        assert current == number + 1 or not is_acknowledged
+        number = current
+    for command in (("doctor",), ("gc", "--grace", "0"), ("doctor",)):
+        report = carrel(tmp_path, *command)
+        assert report.returncode == 0, report.stdout + report.stderr
