@@ -62,7 +62,7 @@ agents:
   - id: AGENT
     name: Kate
     model: some-model
-    transcripts_dir: ./data/t
+    transcripts_dir: ./data/AGENT
     workspace_git: {enabled: true}
     dreaming:
       enabled: true
@@ -84,7 +84,7 @@ def test_agent_is_created_from_the_file_only_once(command: ApplyCommand) -> None
     assert facts["name"] == "Kate"
     assert facts["config"] == {
         "model": "some-model",
-        "transcriptsDir": "./data/t",
+        "transcriptsDir": f"./data/{command.agent}",
         "workspaceGit": {"enabled": True},
         "dreaming": {"enabled": True, "minScore": 0.5, "weights": {"frequency": 0.3}},
         "allowedTools": ["who_am_i", "memory_*"],

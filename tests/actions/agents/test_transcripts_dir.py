@@ -14,7 +14,7 @@ from carrel.actions.accounts.credentials import authenticate
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
 from carrel.adapters.filesystem.transcript_directory import DirectoryTranscriptMirror
-from carrel.core.errors import ValidationError
+from carrel.core.errors import Conflict, ValidationError
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
@@ -52,7 +52,7 @@ async def test_a_transcripts_directory_of_another_agent_is_refused_when_set(
     same = {"transcriptsDir": "./chats/"}
     for actor in (owner, stranger):
         await agents.create(ports, actor, NewAgent("luis", "Luis"))
-        with pytest.raises(ValidationError, match="used by another agent"):
+        with pytest.raises(Conflict, match="used by another agent"):
             await agents.patch(ports, actor, "luis", {"config": same})
     await agents.patch(ports, owner, "kate", {"config": same})
     await agents.delete(ports, owner, "kate")

@@ -40,7 +40,7 @@ from carrel.core.agents.agent import (
 )
 from carrel.core.agents.config import parse_config
 from carrel.core.agents.layers import upstream_stack
-from carrel.core.errors import NotFound, ValidationError
+from carrel.core.errors import Conflict, NotFound
 from carrel.core.identifiers import Stack
 from carrel.core.overlay.compose import resolve
 from carrel.core.overlay.file_classes import FileClass
@@ -236,7 +236,7 @@ async def _apply_patch(
 async def _validate_config(ports: Ports, id: str, raw: Mapping[str, Any]) -> dict[str, Any]:
     """Validate an agent's config.
 
-    Raises ValidationError, also for a transcriptsDir that is unusable or another agent's.
+    Raises ValidationError, also for an unusable transcriptsDir, and Conflict for another agent's.
     """
     config = parse_config(raw)
     if config.transcripts_dir and ports.transcript_files is not None:
@@ -244,7 +244,7 @@ async def _validate_config(ports: Ports, id: str, raw: Mapping[str, Any]) -> dic
         index_key = by_folder_index(config.transcripts_dir)
         users = await ports.records.list("", RecordType.AGENT, index_key=index_key, limit=2)
         if any(agent.id != id for agent in users):
-            raise ValidationError("config: transcriptsDir is used by another agent")
+            raise Conflict("config: transcriptsDir is used by another agent")
     if config.timezone is not None:
         parse_timezone(config.timezone)
     return dict(raw)

@@ -64,17 +64,20 @@ export function FollowerSelection({
         />
         All
       </label>
-      <ul className="follower-list">
-        {allAgents.slice(0, MAX_LISTED).map((agent) => (
-          <FollowerRow
-            key={agent.id}
-            agent={agent}
-            isSelected={!excluded.has(agent.id)}
-            busy={busy}
-            toggle={toggle}
-          />
-        ))}
-      </ul>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable */}
+      <div className="follower-scroll" role="region" aria-label="Agents to accept for" tabIndex={0}>
+        <ul className="follower-list">
+          {allAgents.slice(0, MAX_LISTED).map((agent) => (
+            <FollowerRow
+              key={agent.id}
+              agent={agent}
+              isSelected={!excluded.has(agent.id)}
+              busy={busy}
+              toggle={toggle}
+            />
+          ))}
+        </ul>
+      </div>
       {allAgents.length > MAX_LISTED && (
         <p className="card-body faint">
           {agentCount(allAgents.length - MAX_LISTED)} more not shown.

@@ -41,19 +41,24 @@ export function Outcomes({ outcomes, busy, retry, rollBack }: OutcomesProps) {
           </Button>
         )}
       </header>
-      <ul className="follower-list">
-        {[...failed, ...done].slice(0, MAX_LISTED).map(({ agent, error, isRollBack }) => (
-          <li key={agent.id} className="row">
-            {error ? (
-              <AlertTriangle size={15} className="bad-text" aria-label="failed" />
-            ) : (
-              <Check size={15} className="good-text" aria-label="done" />
-            )}
-            <span className="truncate bidi">{escapeText(agent.name, 80)}</span>
-            <span className="faint grow">{error ?? (isRollBack ? "rolled back" : "accepted")}</span>
-          </li>
-        ))}
-      </ul>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable */}
+      <div className="follower-scroll" role="region" aria-label="Result of each agent" tabIndex={0}>
+        <ul className="follower-list">
+          {[...failed, ...done].slice(0, MAX_LISTED).map(({ agent, error, isRollBack }) => (
+            <li key={agent.id} className="row">
+              {error ? (
+                <AlertTriangle size={15} className="bad-text" aria-label="failed" />
+              ) : (
+                <Check size={15} className="good-text" aria-label="done" />
+              )}
+              <span className="truncate bidi">{escapeText(agent.name, 80)}</span>
+              <span className="faint grow">
+                {error ?? (isRollBack ? "rolled back" : "accepted")}
+              </span>
+            </li>
+          ))}
+        </ul>
+      </div>
     </section>
   );
 }

@@ -966,7 +966,7 @@ CREATE FUNCTION apply_record_changes(
 DECLARE
     c record;
     current_revision bigint;
-    used_key text;
+    used unique_key;
     refusal text;
     changed_collections jsonb[] = '{}';
     any_audited boolean = false;
@@ -996,14 +996,15 @@ BEGIN
         IF c.expected <> coalesce(current_revision, 0) THEN
             RAISE SQLSTATE 'CA001' USING DETAIL = jsonb_build_array(c.n, NULL);
         END IF;
-        SELECT w.name INTO used_key FROM unnest(c.unique_keys) WITH ORDINALITY AS w (name, n)
-          JOIN unique_key AS k ON k.name = w.name
-         WHERE (k.tenant, k.type, k.id) <> (c.tenant, c.type, c.id)
-           AND NOT releases_unique_key(changes, k)
-         ORDER BY w.n LIMIT 1;
-        IF used_key IS NOT NULL THEN
-            RAISE SQLSTATE 'CA001' USING DETAIL = jsonb_build_array(c.n, used_key);
-        END IF;
+        FOR used IN
+            SELECT k.* FROM unnest(c.unique_keys) WITH ORDINALITY AS w (name, n)
+              JOIN unique_key AS k ON k.name = w.name
+             WHERE (k.tenant, k.type, k.id) <> (c.tenant, c.type, c.id) ORDER BY w.n
+        LOOP
+            IF NOT releases_unique_key(changes, used) THEN
+                RAISE SQLSTATE 'CA001' USING DETAIL = jsonb_build_array(c.n, used.name);
+            END IF;
+        END LOOP;
 
         DELETE FROM unique_key AS k WHERE k.tenant = c.tenant AND k.type = c.type AND k.id = c.id;
         DELETE FROM index_key AS i WHERE i.tenant = c.tenant AND i.type = c.type AND i.id = c.id;
