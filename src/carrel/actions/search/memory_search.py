@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.actions.agent_access import audit_agent_read
+from carrel.actions.agent_access_audit import audit_agent_read
 from carrel.actions.candidates import find_memories
 from carrel.actions.files import files
 from carrel.actions.memory import semantic_recall
