@@ -37,6 +37,7 @@ def _mcp(tool: Tool, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         "name": tool.name,
         "description": tool.description,
         "inputSchema": schema,
+        "outputSchema": tool.output_schema,
         "annotations": _hints(tool),
     }
 

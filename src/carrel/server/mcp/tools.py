@@ -74,13 +74,7 @@ def reply_to_result(reply: ToolReply) -> types.CallToolResult:
 
 
 def _structured_content(reply: ToolReply) -> dict[str, Any] | None:
-    """Structured content as object, as MCP requires; a list becomes `items`."""
+    """Structured content; of a call that waits, its approval."""
     if reply.approval is not None:
         return {"approval": approval_summary(reply.approval)}
-    match reply.structured:
-        case dict() as value:
-            return value
-        case list() as value:
-            return {"items": value}
-        case _:
-            return None
+    return reply.structured if isinstance(reply.structured, dict) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
@@ -24,7 +24,7 @@ from carrel.core.memory.memory_texts import (
     view_lines,
 )
 from carrel.core.overlay.compose import File
-from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolReply
+from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolReply, ToolResultFields
 from carrel.tools.workspace_tool import encode_utf8, with_redaction_note
 
 
@@ -99,6 +99,25 @@ class MemoryCall(Struct, frozen=True):
 
     def reason(self, path: Path) -> str:
         return f"memory {self.args.command}: {path}"
+
+
+class MemoryDirectoryEntry(ToolResultFields, frozen=True):
+    path: str
+    size: int
+
+
+class MemoryResult(ToolResultFields, frozen=True, rename="camel"):
+    path: str
+    type: Literal["file", "directory"] | UnsetType = UNSET
+    """Absent after delete and rename."""
+    version: int | UnsetType = UNSET
+    lines: int | UnsetType = UNSET
+    """Of the whole file."""
+    first_line: int | UnsetType = UNSET
+    last_line: int | UnsetType = UNSET
+    entries: tuple[MemoryDirectoryEntry, ...] | UnsetType = UNSET
+    redacted: tuple[str, ...] | UnsetType = UNSET
+    old_path: str | UnsetType = UNSET
 
 
 async def _run(context: ToolContext, args: MemoryArguments) -> ToolReply:
@@ -267,4 +286,5 @@ TOOL: Final = Tool(
     private_only=True,
     writes=True,
     destructive=True,
+    results=(MemoryResult,),
 )

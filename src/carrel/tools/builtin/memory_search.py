@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions.search import memory_search
 from carrel.actions.search.memory_search import DEFAULT_RESULTS, MAX_RESULTS, KnowledgeHit
 from carrel.core.memory.memory import Memory
 from carrel.core.memory.memory_paths import ROOT
 from carrel.core.sessions import format_timestamp
-from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolResultFields
 
 
 class MemorySearchArguments(ToolArguments, frozen=True):
@@ -21,6 +21,27 @@ class MemorySearchArguments(ToolArguments, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=MAX_RESULTS, description="Maximum number of results.")] = (
         DEFAULT_RESULTS
     )
+
+
+class FoundText(ToolResultFields, frozen=True):
+    source: Literal["memory", "file"]
+    text: str
+    score: float
+    at: str
+    id: str | UnsetType = UNSET
+    """Of a memory."""
+    path: str | UnsetType = UNSET
+    """Of a file, as the tool `memory` names it."""
+    line: int | UnsetType = UNSET
+    heading: str | UnsetType = UNSET
+
+
+class MemorySearchResult(ToolResultFields, frozen=True):
+    query: str
+    count: int
+    results: tuple[FoundText, ...]
+    complete: bool
+    """Whether every file was searched."""
 
 
 async def _run(context: ToolContext, args: MemorySearchArguments) -> object:
@@ -62,4 +83,5 @@ TOOL: Final = Tool(
     MemorySearchArguments,
     _run,
     private_only=True,
+    results=(MemorySearchResult,),
 )
