@@ -11,10 +11,23 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path as File
 
+from typing import Any
+
 from rich.console import Console
 from rich.progress import Progress
 
-from bench import cases, dreams, fleet, in_process, large_files, overlay, prompt, recall, tools
+from bench import (
+    cases,
+    commits,
+    dreams,
+    fleet,
+    in_process,
+    large_files,
+    overlay,
+    prompt,
+    recall,
+    tools,
+)
 from bench.postgres import database
 from bench.report import Results
 from bench.server import run_server
@@ -30,6 +43,7 @@ def main(names: list[str]) -> int:
     results, console = Results(), Console()
     parts = {
         **{"serve": serve, "store": store, "postgres": postgres, "runs": runs},
+        "commits": file_commits,
         **{"overlay": cold_starts, "accept": accepts, "fleet": agents, "scale": scale},
         **{"prompt": prompts, "dream": dream, "tools": commands, "in-process": reads_in_process},
         **{"large-files": large, "recall": recalls},
@@ -80,6 +94,20 @@ def postgres(results: Results, folder: File, progress: Progress) -> None:
             cases.postgres_round(results, server, folder)
             progress.advance(task)
     cases.postgres_rows(results)
+
+
+def file_commits(results: Results, folder: File, progress: Progress) -> None:
+    folder.mkdir(parents=True)
+    task = progress.add_task("commits of many files", total=2 * ROUNDS)
+    with database() as url:
+        for store, database_url in (("SQLite", None), ("PostgreSQL", url)):
+            settings: dict[str, Any] = {"database_url": database_url} if database_url else {}
+            with run_server(str(folder / store), cpus="0", **settings) as server:
+                commits.prepare(server)
+                for _ in range(ROUNDS):
+                    commits.measure(server, results, store)
+                    progress.advance(task)
+            commits.add_rows(results, store)
 
 
 def runs(results: Results, folder: File, progress: Progress) -> None:
@@ -141,12 +169,18 @@ def commands(results: Results, folder: File, progress: Progress) -> None:
 
 
 def large(results: Results, folder: File, progress: Progress) -> None:
+    """Large files on SQLite, and on PostgreSQL without a bucket."""
     rounds = min(ROUNDS, 3)
-    task = progress.add_task("large files", total=rounds)
+    task = progress.add_task("large files", total=2 * rounds)
     for number in range(rounds):
-        large_files.measure(folder / str(number), results)
+        large_files.measure(folder / str(number), results, "SQLite")
         progress.advance(task)
-    large_files.add_rows(results)
+        with database() as url:
+            data = folder / f"postgres-{number}"
+            large_files.measure(data, results, "PostgreSQL", url)
+        progress.advance(task)
+    for store in ("SQLite", "PostgreSQL"):
+        large_files.add_rows(results, store)
 
 
 def reads_in_process(results: Results, folder: File, progress: Progress) -> None:

@@ -39,35 +39,37 @@ CALLS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
 }
 
 
-def slowest_label(name: str) -> str:
-    return f"slowest /healthz, {name}"
+def slowest_label(name: str, store: str) -> str:
+    return f"slowest /healthz, {name}, {store}"
 
 
-def memory_label(name: str) -> str:
-    return f"memory, {name}"
+def memory_label(name: str, store: str) -> str:
+    return f"memory, {name}, {store}"
 
 
-def measure(folder: File, results: Results) -> None:
+def measure(folder: File, results: Results, store: str, url: str = "") -> None:
     """Run each call on a new server and record the slowest response and peak memory."""
     folder.mkdir(parents=True)
-    with run_server(str(folder)) as server:
+    with run_server(str(folder), database_url=url) as server:
         path = _create_agent(server)
         with _watch(server) as peak:  # the machine alone, for comparison
             sleep(_IDLE_SECONDS)
-        results.record(slowest_label(IDLE), peak["seconds"])
+        results.record(slowest_label(IDLE, store), peak["seconds"])
         for name, (tool, arguments) in CALLS.items():
             with _watch(server) as peak:
                 answer = json.loads(server.ask("POST", f"{path}/{tool}", {"arguments": arguments}))
             assert not answer["isError"], answer
-            results.record(slowest_label(name), peak["seconds"])
-            results.record(memory_label(name), peak["bytes"])
+            results.record(slowest_label(name, store), peak["seconds"])
+            results.record(memory_label(name, store), peak["bytes"])
 
 
-def add_rows(results: Results) -> None:
-    results.figure(slowest_label(IDLE), slowest_label(IDLE), "ms", 1000)
+def add_rows(results: Results, store: str) -> None:
+    idle = slowest_label(IDLE, store)
+    results.figure(idle, idle, "ms", 1000)
     for name in CALLS:
-        results.figure(slowest_label(name), slowest_label(name), "ms", 1000, at_most=100)
-        results.figure(memory_label(name), memory_label(name), "MB", 1e-6, at_most=300)
+        slowest, memory = slowest_label(name, store), memory_label(name, store)
+        results.figure(slowest, slowest, "ms", 1000, at_most=100)
+        results.figure(memory, memory, "MB", 1e-6, at_most=300)
 
 
 def _create_agent(server: RunningServer) -> str:

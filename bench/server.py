@@ -36,7 +36,7 @@ class RunningServer:
         raw = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         request = urllib.request.Request(url, data=raw, method=method, headers=headers)
-        with urllib.request.urlopen(request, timeout=60) as response:
+        with urllib.request.urlopen(request, timeout=300) as response:
             return response.read()
 
     def etag(self, path: str) -> str:

@@ -90,6 +90,16 @@ async def test_policy_is_previewed_and_replaced(api: Any) -> None:
     assert await api.policy.get() == stored
 
 
+async def test_pinning_a_file_with_placeholders_is_confirmed(api: Any) -> None:
+    await api.templates.create("calm")
+    await api.template("calm").put("a.md", "{{AGENT_NAME}}")
+    policy = {"classes": [{"pattern": "a.md", "class": "pinned"}]}
+    with pytest.raises(carrel.Conflict) as refused:
+        await api.policy.put(policy)
+    assert refused.value.details == {"placeholderFiles": ["a.md"]}
+    assert (await api.policy.put(policy, confirm=True))["placeholderFiles"] == ["a.md"]
+
+
 async def test_secret_is_redacted_until_it_is_deleted(api: Any) -> None:
     secret = await api.secrets.put("db", "hunter2hunter2")
     assert (await api.secrets.list(), await api.secrets.get("db")) == ((secret,), secret)

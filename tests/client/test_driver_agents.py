@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 
@@ -68,6 +69,23 @@ async def test_pin_is_reviewed_accepted_and_rolled_back(api: Any) -> None:
     assert (await ada.roll_back("GUARDRAILS.md")).pinned_sha256 == pin.pinned_sha256
     file = await ada.get("GUARDRAILS.md")
     assert (file.content, file.file_class, file.update_available) == ("one", "pinned", True)
+
+
+async def test_default_is_accepted_and_rolled_back_for_all(api: Any) -> None:
+    await api.templates.create("own")
+    await api.template("own").put("GUARDRAILS.md", "its own")
+    for slug, template in (("ada", None), ("bob", None), ("eve", "own")):
+        await api.agents.create(slug, slug.title(), template_id=template)
+    before = (await api.agent("ada").get("GUARDRAILS.md")).content
+    await api.defaults.put("GUARDRAILS.md", "two")
+    digest = hashlib.sha256(b"two").hexdigest()
+    for change, content in ((api.defaults.accept, "two"), (api.defaults.roll_back, before)):
+        outcomes = await change("GUARDRAILS.md", digest)
+        assert [(outcome.success, outcome.changed) for outcome in outcomes] == [(True, True)] * 2
+        for slug, text in (("ada", content), ("bob", content), ("eve", "its own")):
+            assert (await api.agent(slug).get("GUARDRAILS.md")).content == text
+    with pytest.raises(carrel.ValidationError):
+        await api.defaults.accept("GUARDRAILS.md", "two")
 
 
 async def test_pinned_file_is_overridden_only_on_purpose(api: Any) -> None:

@@ -123,6 +123,27 @@ def test_bulk_accept_prints_every_follower(editor: AgentEditor, carrel: CarrelCo
     assert carrel("accept", "--template", "no-such", PATH, "--yes").exit_code == 1
 
 
+def test_default_is_accepted_and_rolled_back_for_all(
+    editor: AgentEditor, carrel: CarrelCommand
+) -> None:
+    heirs = [f"{name}-{editor.agent}" for name in ("one", "two")]
+    for slug in heirs:
+        json_of(editor.http.post("/v1/agents", json={"slug": slug, "name": slug}))
+    before, text = read_directory(editor, heirs[0]), f"Ask {editor.agent}.\n"
+    json_of(editor.http.put(f"/v1/defaults/files/{PATH}", json={"content": text}))
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    for wrong in ([heirs[0]], ["--template", editor.template], []):
+        assert carrel("accept", "--defaults", *wrong, PATH).exit_code == 2
+    accepted = carrel.output("accept", "--defaults", PATH, "--sha256", digest).splitlines()
+    assert {f"{slug}: accepted" for slug in heirs} <= set(accepted)
+    assert [read_directory(editor, slug) for slug in heirs] == [text, text]
+    assert carrel("rollback", "--defaults", PATH).exit_code == 2, "the digest is required"
+    report = carrel.json("rollback", "--defaults", PATH, "--sha256", digest)
+    assert (report["ok"], report["failed"]) == (True, 0)
+    assert set(heirs) <= {row["agent"] for row in report["results"] if row["changed"]}
+    assert [read_directory(editor, slug) for slug in heirs] == [before, before]
+
+
 def at_terminal(carrel: CarrelCommand, *calls: tuple[list[str], bytes]) -> list[tuple[int, str]]:
     """Exit code and output of each call at a terminal, with its questions answered."""
     mine, theirs = pty.openpty()

@@ -32,6 +32,17 @@ def test_entry_with_a_lost_response_is_appended_once(
         assert len(session.lines()) == 3
 
 
+def test_session_is_deleted_even_if_the_first_response_is_lost(
+    live: ServerProcess, editor: AgentEditor
+) -> None:
+    transport = FaultyTransport()
+    with client_over(transport, live.url) as client:
+        session = client.agent(editor.agent).sessions.start()
+        transport.lose_answers = 1
+        session.delete()
+        assert client.agent(editor.agent).sessions.list() == ()
+
+
 @pytest.mark.parametrize(
     "body", [b"[]", b"{}", b'{"items": [1]}', b'{"items": [{"id": "x"}]}', b"x", b"\xff\n"]
 )

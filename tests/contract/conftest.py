@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path as File
 
 import pytest
-from tests.support.contract_stores import STORES, Ports, StoreLocation
+from tests.support.contract_stores import LARGE_BLOB_STORES, STORES, Ports, StoreLocation
 
 
 @pytest.fixture
@@ -20,7 +20,13 @@ def place(request: pytest.FixtureRequest, tmp_path: File) -> StoreLocation:
     return StoreLocation(tmp_path, lambda: str(request.getfixturevalue("postgres_url")))
 
 
-@pytest.fixture(params=STORES)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test of a module with `stores` on these, and others on one of each database."""
+    if "ports" in metafunc.fixturenames:
+        metafunc.parametrize("ports", getattr(metafunc.module, "stores", STORES), indirect=True)
+
+
+@pytest.fixture
 async def ports(request: pytest.FixtureRequest, place: StoreLocation) -> AsyncIterator[Ports]:
-    async with STORES[request.param](place) as opened:
+    async with LARGE_BLOB_STORES[request.param](place) as opened:
         yield opened

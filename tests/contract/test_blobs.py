@@ -15,7 +15,7 @@ from tests.support.commits import (
     read_texts,
     start_run,
 )
-from tests.support.contract_stores import Ports
+from tests.support.contract_stores import LARGE_BLOB_STORES, Ports
 
 from carrel.core.identifiers import Digest, digest
 from carrel.core.store.blob import Blob
@@ -24,6 +24,7 @@ from carrel.core.store.entry import Entry
 from carrel.ports import CorruptContent
 
 pytestmark = pytest.mark.anyio
+stores = LARGE_BLOB_STORES
 
 SMALL, LARGE = b"small", b"large " * 40_000
 BODIES = [b"", SMALL, b"\x00\xff\n\r\n", LARGE]

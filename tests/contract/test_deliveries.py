@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tests.support.commits import ACME, GLOBEX, NOW, put_text
 from tests.support.contract_stores import Ports
 
+from carrel.core.store.idempotency import Claimed, Committed, IdempotencyKey
 from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, PostResult
 
 pytestmark = pytest.mark.anyio
@@ -215,3 +216,13 @@ async def test_a_replayed_delivery_is_due_again_with_zero_attempts(
     )
     [(_, listed)] = await ports.deliveries.list(ACME, "wh_1")
     assert listed == (*attempts, last)
+
+
+async def test_a_replay_marks_its_idempotency_key(ports: Ports) -> None:
+    key = IdempotencyKey(ACME, "POST replay", "k")
+    await enqueue(ports, delivery("dl_1"))
+    assert await ports.idempotency.claim(key, "f", NOW, 0) == Claimed()
+
+    await ports.deliveries.replay(delivery("dl_1"), key)
+
+    assert await ports.idempotency.claim(key, "f", NOW, NOW + 1) == Committed(())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.support.commits import AGENT, TEMPLATE, commit, put_text, read_texts, start_run, write
-from tests.support.contract_stores import Ports
+from tests.support.contract_stores import LARGE_BLOB_STORES, Ports
 from tests.support.populated_store import NOW
 
 from carrel.actions.maintenance.integrity import check_store
@@ -15,6 +15,7 @@ from carrel.core.store.commit import Applied
 from carrel.core.store.record import RecordChange, RecordType
 
 pytestmark = pytest.mark.anyio
+stores = LARGE_BLOB_STORES
 
 
 async def find_problems(ports: Ports) -> list[str]:

@@ -60,10 +60,10 @@ async def test_a_version_tells_what_was_moved_there(ports: Ports) -> None:
 
     newest, moved = await ports.trees.history(AGENT, NEW)
     [logged] = [row for row in await ports.trees.log(AGENT) if row.head == moved.head]
-    [found] = await ports.trees.versions([(AGENT, NEW, 1)])
+    [by_number] = await ports.trees.versions([(AGENT, NEW, 1)])
     assert newest.source is None
     assert moved.source == VersionSource(TransferKind.MOVE, 2, OLD.text)
-    assert moved == logged == found
+    assert moved == logged == by_number
 
 
 async def test_an_erased_path_is_named_by_no_version(ports: Ports) -> None:

@@ -17,7 +17,7 @@ from tests.support.commits import (
     version_numbers,
     write,
 )
-from tests.support.contract_stores import Ports
+from tests.support.contract_stores import LARGE_BLOB_STORES, Ports
 from tests.support.populated_store import (
     ANSWER,
     DAY,
@@ -36,6 +36,7 @@ from carrel.core.store.idempotency import Claimed, Completed
 from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, PostResult
 
 pytestmark = pytest.mark.anyio
+stores = LARGE_BLOB_STORES
 
 
 async def test_an_external_blob_is_referenced_as_long_as_a_version_has_it(

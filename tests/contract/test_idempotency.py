@@ -15,12 +15,15 @@ from tests.support.commits import (
     SOUL,
     assert_applied,
     commit,
+    new_run,
     put_text,
     try_write,
     write,
 )
 from tests.support.contract_stores import Ports
 
+from carrel.core.runs import Audience
+from carrel.core.sessions import Session
 from carrel.core.store.commit import Expect
 from carrel.core.store.idempotency import (
     Claim,
@@ -31,6 +34,8 @@ from carrel.core.store.idempotency import (
     InProgress,
     KeyMismatch,
     StoredResponse,
+    id_from_number,
+    number_from_id,
 )
 
 pytestmark = pytest.mark.anyio
@@ -173,3 +178,48 @@ async def test_a_released_key_can_be_claimed_by_another_request(ports: Ports) ->
     await ports.idempotency.release(replace(KEY, key="never claimed"))
 
     assert await claim(ports, fingerprint="another") == Claimed()
+
+
+async def test_a_start_of_runs_marks_the_key_with_their_numbers(ports: Ports) -> None:
+    await claim(ports)
+    await ports.runs.start([(new_run("run_00ff"), [AGENT])])
+    assert await claim(ports, stale=0) == InProgress()
+
+    await ports.runs.start([(new_run(id_from_number("run", 2**95)), [AGENT])], KEY)
+
+    assert await claim(ports) == Committed((2**95,))
+    await ports.idempotency.release(KEY)
+    assert await claim(ports) == Committed((2**95,))
+
+
+async def test_a_start_that_failed_marks_nothing(ports: Ports) -> None:
+    await claim(ports)
+    taken = [(new_run("run_00ff"), [AGENT])]
+    await ports.runs.start(taken)
+
+    with pytest.raises(Exception):  # noqa: B017  # each store has its own
+        await ports.runs.start(taken, KEY)
+
+    assert await claim(ports) == InProgress()
+
+
+async def test_a_mark_is_removed_unless_the_key_is_completed(ports: Ports) -> None:
+    await claim(ports)
+    await ports.runs.start([(new_run("run_00ff"), [AGENT])], KEY)
+
+    await ports.idempotency.unmark(KEY)
+
+    assert await claim(ports) == InProgress()
+    await ports.idempotency.complete(KEY, ANSWER)
+    await ports.idempotency.unmark(KEY)
+    assert await claim(ports) == Completed(ANSWER)
+
+
+async def test_a_start_of_sessions_marks_the_key_with_the_new_ones(ports: Ports) -> None:
+    talk = Session(ACME, "f0000000-0000-4000-8000-000000000001", "kate", Audience.MAIN, "", NOW)
+    number = number_from_id(talk.id)
+    for created in (1, 0):
+        key = replace(KEY, key=f"key {created}")
+        await claim(ports, key)
+        await ports.sessions.start([talk], key)
+        assert await claim(ports, key) == Committed((created, number))

@@ -1,15 +1,19 @@
-"""Contract of LargeBlobStore for a directory and an S3 bucket."""
+"""Contract of LargeBlobStore for a directory, an S3 bucket and rows of PostgreSQL."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path as File
 
 import pytest
+from tests.support.services.s3 import Bucket
 
 from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
+from carrel.adapters.postgres.database import open_database
+from carrel.adapters.postgres.former_blobs import BlobStoreWithFormer
+from carrel.adapters.postgres.large_blobs import PostgresBlobStore
 from carrel.adapters.s3 import S3BlobStore
 from carrel.core.identifiers import Digest, digest
 from carrel.ports import LargeBlobStore
@@ -20,11 +24,21 @@ BODY = b"a large body " * 10_000
 NAME = digest(BODY)
 
 
-@pytest.fixture(params=["directory", "s3"])
-def objects(request: pytest.FixtureRequest, tmp_path: File) -> LargeBlobStore:
-    if request.param == "directory":
-        return DirectoryBlobStore(tmp_path / "objects")
-    bucket = request.getfixturevalue("s3_bucket")
+@pytest.fixture(params=["directory", "s3", "rows", "directory after rows"])
+async def objects(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[LargeBlobStore]:
+    match request.param:
+        case "directory":
+            yield DirectoryBlobStore(tmp_path / "objects")
+        case "s3":
+            yield open_bucket(request.getfixturevalue("s3_bucket"))
+        case kind:
+            async with open_database(request.getfixturevalue("postgres_url"), 4) as database:
+                rows = PostgresBlobStore(database)
+                directory = DirectoryBlobStore(tmp_path / "objects")
+                yield rows if kind == "rows" else BlobStoreWithFormer(directory, rows)
+
+
+def open_bucket(bucket: Bucket) -> LargeBlobStore:
     return S3BlobStore.open(
         bucket.name,
         "some/where",

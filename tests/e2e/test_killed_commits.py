@@ -36,10 +36,12 @@ def writes(number: int) -> list[dict[str, str]]:
         for n in range(half)
     ]
     if number == 0:
-        moved = [{"op": "put", "path": f"at-0/{n}.md", "content": "moved"} for n in range(half)]
+        moved_files = [
+            {"op": "put", "path": f"at-0/{n}.md", "content": "moved"} for n in range(half)
+        ]
     else:
-        moved = [{"op": "move", "path": f"at-{number - 1}", "to": f"at-{number}"}]
-    return puts + moved
+        moved_files = [{"op": "move", "path": f"at-{number - 1}", "to": f"at-{number}"}]
+    return puts + moved_files
 
 
 async def commit_first(live: ServerProcess) -> float:
@@ -68,9 +70,9 @@ async def load_state(live: ServerProcess) -> tuple[set[str], set[str], int]:
     """Numbers of the commits that the contents and the directories are of."""
     async with live.http() as client:
         rows = (await client.get(f"{ROOT}/files?content=true")).json()["files"]
-    kept = {row["content"].partition("/")[0] for row in rows if row["path"].startswith("kept/")}
+    numbers = {row["content"].partition("/")[0] for row in rows if row["path"].startswith("kept/")}
     directories = {row["path"].partition("/")[0] for row in rows} - {"kept"}
-    return kept, {name.removeprefix("at-") for name in directories}, len(rows)
+    return numbers, {name.removeprefix("at-") for name in directories}, len(rows)
 
 
 def test_a_killed_commit_is_applied_whole_or_not_at_all(tmp_path: File) -> None:
@@ -82,10 +84,10 @@ def test_a_killed_commit_is_applied_whole_or_not_at_all(tmp_path: File) -> None:
             delay = elapsed * chance.uniform(0.2, 1.1)
             is_acknowledged = asyncio.run(commit_and_kill(live, number + 1, delay))
         with serving(tmp_path) as live:
-            kept, moved, count = asyncio.run(load_state(live))
+            numbers, moved_files, count = asyncio.run(load_state(live))
         assert count == PATHS
-        assert kept == moved
-        [current] = map(int, kept)
+        assert numbers == moved_files
+        [current] = map(int, numbers)
         assert current in {number, number + 1}
         assert current == number + 1 or not is_acknowledged
         number = current

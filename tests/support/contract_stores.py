@@ -154,7 +154,20 @@ async def _tamper_with(objects: LargeBlobStore, digest: Digest) -> None:
 
 @asynccontextmanager
 async def postgres(place: StoreLocation) -> AsyncIterator[Ports]:
-    url, objects = place.database(), DirectoryBlobStore(place.directory / "objects")
+    async with _postgres(place, DirectoryBlobStore(place.directory / "objects")) as ports:
+        yield ports
+
+
+@asynccontextmanager
+async def postgres_alone(place: StoreLocation) -> AsyncIterator[Ports]:
+    """Large contents are in rows, too."""
+    async with _postgres(place, None) as ports:
+        yield ports
+
+
+@asynccontextmanager
+async def _postgres(place: StoreLocation, objects: LargeBlobStore | None) -> AsyncIterator[Ports]:
+    url = place.database()
 
     async def tamper(digest: Digest) -> None:
         connection = await asyncpg.connect(url)
@@ -166,7 +179,7 @@ async def postgres(place: StoreLocation) -> AsyncIterator[Ports]:
             )
         finally:
             await connection.close()
-        await _tamper_with(objects, digest)
+        await _tamper_with(store.objects, digest)
 
     def twin() -> AbstractAsyncContextManager[Store]:
         return postgres_store(url, objects=objects)
@@ -175,7 +188,7 @@ async def postgres(place: StoreLocation) -> AsyncIterator[Ports]:
         yield Ports(store, tamper, twin, store.maintenance)
 
 
-STORES: Final[Mapping[str, Callable[[StoreLocation], AbstractAsyncContextManager[Ports]]]] = {
-    "sqlite": sqlite,
-    "postgres": postgres,
-}
+_Opener = Callable[[StoreLocation], AbstractAsyncContextManager[Ports]]
+STORES: Final[Mapping[str, _Opener]] = {"sqlite": sqlite, "postgres": postgres}
+LARGE_BLOB_STORES: Final[Mapping[str, _Opener]] = {**STORES, "postgres-alone": postgres_alone}
+"""Stores that differ in where large contents are."""

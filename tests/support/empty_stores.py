@@ -68,7 +68,7 @@ class Stores:
         else:
             url = await asyncio.to_thread(self._database)
             async with postgres.open_store(url, objects=place) as pooled:
-                yield OpenedStore(pooled, place)
+                yield OpenedStore(pooled, pooled.objects)
 
 
 async def put_text(

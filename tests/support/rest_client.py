@@ -105,7 +105,7 @@ class ForgetfulIdempotencyStore:
     """Idempotency store that never stores a response, as if the server had crashed before."""
 
     def __init__(self, receipts: IdempotencyStore) -> None:
-        self.claim, self.release = receipts.claim, receipts.release
+        self.claim, self.release, self.unmark = receipts.claim, receipts.release, receipts.unmark
 
     async def complete(self, key: IdempotencyKey, response: StoredResponse) -> None:
         return None

@@ -24,17 +24,19 @@ class PolicyResource(Resource[Driver]):
         policy: Mapping[str, Any],
         *,
         reason: str | None = None,
+        confirm: bool = False,
         idempotency_key: str | None = None,
     ) -> Steps[dict[str, Any]]:
         """Replace the policy; absent fields get their defaults.
 
         Example: ``put({"limits": {"maxFiles": 500}})``. Making a pinned file live again needs a
-        ``reason``. Raises ValidationError.
+        ``reason``, and pinning files with placeholders needs ``confirm``. Raises Conflict with the
+        ``placeholderFiles``, and ValidationError.
         """
         stored = yield from send_json(
             "PUT",
             api_path("policy"),
-            dict(policy),
+            {**policy, "confirm": True} if confirm else dict(policy),
             headers=write_headers(reason=reason),
             idempotency_key=idempotency_key,
         )

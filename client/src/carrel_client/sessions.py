@@ -16,6 +16,7 @@ from carrel_client.requests import (
     drop_none,
     get_json,
     items_of,
+    send_idempotent,
     send_json,
     send_with_retry,
 )
@@ -115,7 +116,7 @@ class Session(Resource[Driver]):
     @operation
     def delete(self) -> Steps[None]:
         """Erase the session with its entries; for admins."""
-        yield from send_with_retry(HttpRequest("DELETE", self._path(self.id)))
+        yield from send_idempotent(HttpRequest("DELETE", self._path(self.id)))
 
     @operation
     def refresh(self) -> Steps[Session[Driver]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -158,3 +158,37 @@ async def _complete(ports: Ports, operation: IdempotentOperation[Result], result
     sealed = ports.vault.seal(content, VAULT_CONTEXT)
     await ports.idempotency.complete(operation.key, StoredResponse(status, sealed))
     return result
+
+
+async def delete_responses(
+    ports: Ports, tenant: str, ids: Collection[str], slug: str | None = None
+) -> None:
+    """Delete the stored responses of requests that name one of these ids, or this slug in a URL.
+
+    A request in progress keeps its claim.
+    """
+
+    def rewrite(values: Sequence[Any]) -> Sequence[Any] | None:
+        endpoint, key, sealed = values
+        if not sealed:
+            return values
+        if slug is not None and slug in _url_parameters(endpoint):
+            return None
+        parts = (endpoint.encode(), key.encode(), ports.vault.open(sealed, VAULT_CONTEXT))
+        is_named = any(id.encode() in part for id in ids for part in parts)
+        return None if is_named else values
+
+    position: tuple[Any, ...] | None = None
+    while True:
+        rows = await ports.erasure.rewrite_rows(tenant, "idempotency_key", rewrite, after=position)
+        position = rows.position
+        if position is None:
+            return
+
+
+def _url_parameters(endpoint: str) -> Sequence[str]:
+    """Return the parameters that `parse_key` stored after the operation and its caller."""
+    if not endpoint.startswith("["):
+        return ()
+    owner: list[str] = msgspec.json.decode(endpoint)
+    return owner[4:]

@@ -104,8 +104,7 @@ class _ItemWriter(FileWriter, frozen=True, gc=False):
         """Runs belong to the agent, not to the items' scope: see `_require_running`."""
 
     async def _check_and_redact(self, rules: TenantRules, content: bytes) -> RedactionResult:
-        if rules.redactor.find_in_text(self.key):
-            raise ValidationError("the key contains a secret")
+        rules.require_no_secret("the key", self.key)
         return await super()._check_and_redact(rules, content)
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import re
-import tempfile
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
@@ -20,7 +18,7 @@ from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Digest, TimestampMs
 from carrel.core.identifiers import digest as digest_of
 from carrel.core.outages import Unreachable
-from carrel.ports.blobs import PART_BYTES
+from carrel.ports.blobs import PART_BYTES, spool_parts
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -114,11 +112,13 @@ class S3BlobStore:
 
     async def put_parts(self, parts: Iterator[bytes]) -> tuple[Digest, int]:
         """Store a content, first in a temporary file, since its digest names the object."""
-        with tempfile.TemporaryFile() as file:
-            digest, size = await asyncio.to_thread(_write_hashed, file, parts)
-            async with _answer_in(_ANSWER_SECONDS + size / _MIN_BYTES_PER_SECOND):
-                await obstore.put_async(self._store, self._key(digest), file, max_concurrency=2)
+        async with spool_parts(parts) as (file, digest, size):
+            await self._put_file(self._key(digest), file, size)
         return digest, size
+
+    async def _put_file(self, key: str, file: IO[bytes], size: int) -> None:
+        async with _answer_in(_ANSWER_SECONDS + size / _MIN_BYTES_PER_SECOND):
+            await obstore.put_async(self._store, key, file, max_concurrency=2)
 
     async def read_parts(self, digest: Digest) -> AsyncIterator[bytes]:
         for key in (self._key(digest), self._trash_key(digest), self._key(digest)):
@@ -342,17 +342,6 @@ async def _answer_in(seconds: float) -> AsyncIterator[None]:
         is_late = isinstance(problem, TimeoutError)
         reason = f"no answer in {seconds:.0f} s" if is_late else type(problem).__name__
         raise Unreachable("bucket", reason) from problem
-
-
-def _write_hashed(file: IO[bytes], parts: Iterator[bytes]) -> tuple[Digest, int]:
-    """Write the parts and go back to the start; return their digest and size."""
-    hasher = hashlib.sha256()
-    for part in parts:
-        hasher.update(part)
-        file.write(part)
-    size = file.tell()
-    file.seek(0)
-    return Digest(f"sha256:{hasher.hexdigest()}"), size
 
 
 def _content_type(content: bytes) -> str:

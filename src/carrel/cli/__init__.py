@@ -22,6 +22,7 @@ _STORE_COMMANDS: Final = (
     "restore",
     "export",
     "gc",
+    "erase",
     "purge",
     "reindex",
     "defaults",
@@ -31,10 +32,19 @@ _MEMORY_COMMANDS: Final = ("prompt", "lint", "sessions", "dream")
 _TOOL_COMMANDS: Final = ("sandboxes", "workspaces", "approvals", "approve")
 _AGENT_COMMANDS: Final = ("pull", *_MEMORY_COMMANDS, *_TOOL_COMMANDS, "apply", "sync")
 COMMANDS: Final = ("serve", "mcp", *_CLIENT_COMMANDS, *_AGENT_COMMANDS, *_STORE_COMMANDS, "version")
-"""Every command is a module of that name in `commands`.
+"""Every command is a module of that name in `commands`, unless `_MODULES` names another.
 
 Modules import heavy dependencies lazily, to keep `--help` fast.
 """
+
+
+_MODULES: Final = dict.fromkeys(("mv", "cp", "mkdir"), "file_tree")
+
+
+def module_of_command(name: str) -> str:
+    """Name of the module that defines a command."""
+    module = f"{name}_" if iskeyword(name) else _MODULES.get(name, name)
+    return f"{__name__}.commands.{module}"
 
 
 class LazyGroup(click.Group):
@@ -45,7 +55,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
-        command = getattr(import_module(f"{__name__}.commands.{name}"), name)
+        command = getattr(import_module(module_of_command(cmd_name)), name)
         assert isinstance(command, click.Command)
         return command
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+
+if TYPE_CHECKING:
+    from carrel_client import AsyncClient
 
 _OWNER_LABELS: Final = {"agents": "agent", "templates": "template", "workspaces": "workspace"}
 """Singular nouns by target prefix. The prefix `agents/` is optional."""
@@ -111,3 +114,11 @@ class _TargetParam(click.ParamType):  # type: ignore[type-arg]  # not every clic
 FILE: Final = _TargetParam("file", parse_file_target)
 OWNER: Final = _TargetParam("owner", parse_owner)
 TARGET: Final = _TargetParam("owner or file", parse_target)
+
+
+async def find_person_id(client: AsyncClient, person: str) -> str:
+    """Return the id of the person with this e-mail address, or the text as it is."""
+    if "@" not in person:
+        return person
+    ids = {record.email.casefold(): record.id for record in await client.people.list()}
+    return ids.get(person.casefold(), person)

@@ -1,4 +1,4 @@
-"""Outages: a component that Carrel depends on is unreachable or full."""
+"""Outages and damage: a component is unreachable or full, stored bytes are lost."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from typing import Final
 
 FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 """System errors that mean an exhausted disk or quota."""
+
+
+class CorruptContent(Exception):
+    """Stored bytes are missing, damaged or do not match their digest."""
 
 
 class Unreachable(ConnectionError):
@@ -30,8 +34,10 @@ class StorageFull(OSError):
 
 
 def failure_code_and_message(error: BaseException) -> tuple[str, str]:
-    """Error code and message that a caller sees for an outage or a bug."""
+    """Error code and message that a caller sees for damage, an outage or a bug."""
     match error:
+        case CorruptContent():
+            return "corrupt", str(error)
         case StorageFull():
             return "storage_full", str(error)
         case OSError() if error.errno in FULL_ERRNOS:

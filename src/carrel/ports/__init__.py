@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from carrel.core.identifiers import TimestampMs
+from carrel.core.outages import CorruptContent
 from carrel.core.revision_cache import RevisionCache
 from carrel.ports.approvals import ApprovalSettings
 from carrel.ports.attempt_limiter import AttemptLimiter
-from carrel.ports.blobs import BlobReader, Blobs, CorruptContent, LargeBlobStore
+from carrel.ports.blobs import BlobReader, Blobs, LargeBlobStore
 from carrel.ports.clock import Clock
 from carrel.ports.command_slots import CommandSlots
 from carrel.ports.embeddings import IndexedTexts, SemanticIndex

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import tempfile
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from typing import Final, Protocol
+from contextlib import asynccontextmanager
+from typing import IO, Final, Protocol
 
 from carrel.core.identifiers import Digest, TimestampMs, digest
+from carrel.core.outages import CorruptContent
 from carrel.core.store.blob import Blob
 
 PART_BYTES: Final = 2**20
 """Size in which large contents are read and written."""
 THREAD_THRESHOLD_BYTES: Final = 2**18
 """Larger contents are hashed, read and written in a thread."""
-
-
-class CorruptContent(Exception):
-    """Stored bytes are missing or do not match their digest."""
 
 
 class BlobReader(Protocol):
@@ -113,3 +112,25 @@ async def verify_parts(parts: AsyncIterator[bytes], expected: Digest) -> AsyncIt
         raise CorruptContent(f"content {expected} is missing") from None
     if f"sha256:{hasher.hexdigest()}" != expected:
         raise CorruptContent(f"content {expected} does not match its digest")
+
+
+@asynccontextmanager
+async def spool_parts(parts: Iterator[bytes]) -> AsyncIterator[tuple[IO[bytes], Digest, int]]:
+    """Write parts to a temporary file, read from its start; yield it with digest and size."""
+    file = await asyncio.to_thread(tempfile.TemporaryFile)
+    try:
+        content_digest, size = await asyncio.to_thread(_write_hashed, file, parts)
+        yield file, content_digest, size
+    finally:
+        await asyncio.to_thread(file.close)  # deletes it, which takes longer for a larger one
+
+
+def _write_hashed(file: IO[bytes], parts: Iterator[bytes]) -> tuple[Digest, int]:
+    """Write the parts and go back to the start; return their digest and size."""
+    hasher = hashlib.sha256()
+    for part in parts:
+        hasher.update(part)
+        file.write(part)
+    size = file.tell()
+    file.seek(0)
+    return Digest(f"sha256:{hasher.hexdigest()}"), size

@@ -23,5 +23,8 @@ class IdempotencyStore(Protocol):
     async def complete(self, key: IdempotencyKey, response: StoredResponse) -> None:
         """Store the response. Completing twice changes nothing."""
 
+    async def unmark(self, key: IdempotencyKey) -> None:
+        """Remove the mark of a commit whose change was undone, unless the key is completed."""
+
     async def release(self, key: IdempotencyKey) -> None:
         """Release the claim, unless a commit has marked it."""

@@ -7,17 +7,21 @@ from typing import Protocol
 
 from carrel.core.identifiers import Scope
 from carrel.core.runs import Run, SnapshotLayer
+from carrel.core.store.idempotency import IdempotencyKey
 
 
 class Runs(Protocol):
     """Runs and their snapshots."""
 
     async def start(
-        self, runs: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]]
+        self,
+        runs: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]],
+        idempotency_key: IdempotencyKey | None = None,
     ) -> tuple[Run, ...]:
         """Store each run with its layers; a Scope is frozen at its current revision.
 
         The cost is independent of the number of files. Logs an event `run.started`.
+        Marks the key with the numbers of the runs' ids.
         """
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Run | None, ...]: ...

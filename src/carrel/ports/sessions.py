@@ -9,14 +9,18 @@ from carrel.core.identifiers import TimestampMs
 from carrel.core.runs import Audience
 from carrel.core.search.bm25 import TermStatistics, TermWeight
 from carrel.core.sessions import Session, SessionAppend, TranscriptEntry, TranscriptHit
+from carrel.core.store.idempotency import IdempotencyKey
 
 
 class Sessions(Protocol):
     """Append-only transcripts with full-text search."""
 
-    async def start(self, sessions: Sequence[Session]) -> tuple[Session, ...]:
+    async def start(
+        self, sessions: Sequence[Session], idempotency_key: IdempotencyKey | None = None
+    ) -> tuple[Session, ...]:
         """Start each session; return the existing one if its id is in use in the tenant.
 
+        The key is marked with the number of new sessions and the numbers of the ids.
         Concurrent starts create one session. The caller checks that it belongs to the right agent.
         """
 

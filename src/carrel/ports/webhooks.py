@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from carrel.core.identifiers import TimestampMs
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.webhooks import Delivery, DeliveryAttempt, PostResult
 
 
@@ -38,8 +39,10 @@ class Deliveries(Protocol):
     ) -> tuple[tuple[Delivery, tuple[DeliveryAttempt, ...]], ...]:
         """Return a webhook's deliveries, newest first, with their attempts."""
 
-    async def replay(self, delivery: Delivery) -> None:
-        """Make a delivery due again with its attempts reset."""
+    async def replay(
+        self, delivery: Delivery, idempotency_key: IdempotencyKey | None = None
+    ) -> None:
+        """Make a delivery due again with its attempts reset. Marks the key."""
 
 
 class WebhookSender(Protocol):

@@ -95,7 +95,7 @@ async def open_ports(
         )
         if check_vault_key and not await vault_check.verify_vault_key(ports):
             raise SettingsError("the vault key does not match this store")
-        yield OpenStore(settings, ports, store.maintenance, objects, store)
+        yield OpenStore(settings, ports, store.maintenance, store.objects, store)
 
 
 def _refuse_lost_store(settings: Settings) -> None:

@@ -138,3 +138,14 @@ async def test_a_slug_is_free_again_after_its_agent_is_deleted(ports: Ports) -> 
     second = await create_agent(ports, owner, "marco", "Marco")
     assert first.id != second.id
     assert (await agents.list_agents(ports, owner)).items == (second,)
+
+
+@pytest.mark.parametrize("name", ["'", "\u201c\u201d", "\uff08Bob\uff09"])
+async def test_a_name_that_identity_would_not_show_is_refused(ports: Ports, name: str) -> None:
+    _, owner = await create_tenant(ports)
+    with pytest.raises(ValidationError, match="name must"):
+        await create_agent(ports, owner, "nina", name)
+    marco = await create_agent(ports, owner, "marco", "Marco")
+    with pytest.raises(ValidationError, match="name must"):
+        await agents.patch(ports, owner, "marco", {"name": name})
+    assert (await agents.get(ports, owner, "marco")).revision == marco.revision

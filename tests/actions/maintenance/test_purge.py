@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path as File
-from typing import Any
 
 import pytest
-from tests.support.services.s3 import Bucket
-from tests.support.stores import advance_clock, ports_over
+from tests.actions.searchable_store import STORES, SearchableStore, open_searchable_store
+from tests.support.full_app import FullApp, create_rest_app
 from tests.support.tenants import add_person, create_tenant
 
 from carrel.actions import items
 from carrel.actions.accounts import audit
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
+from carrel.actions.approvals import approvals
+from carrel.actions.approvals.approvals import ApprovalRequest
 from carrel.actions.files import files
 from carrel.actions.files import history as file_history
 from carrel.actions.files.file_writer import WriteOptions
 from carrel.actions.git import history
-from carrel.actions.maintenance.integrity import check_store
 from carrel.actions.maintenance.purge import PurgeRequest, PurgeStep, purge_text
 from carrel.actions.memory import memories
 from carrel.actions.memory.memories import NewMemory
@@ -32,16 +30,12 @@ from carrel.actions.runs.runs import RunRequest
 from carrel.actions.sessions import sessions
 from carrel.actions.sessions.sessions import NewEntry
 from carrel.actions.sessions.transcript_mirror import MirrorFollower
-from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
-from carrel.adapters.filesystem.transcript_directory import DirectoryTranscriptMirror
-from carrel.adapters.postgres import open_store as open_postgres
-from carrel.adapters.s3 import S3BlobStore
-from carrel.adapters.sqlite import open_store as open_sqlite
 from carrel.core.access import Actor
+from carrel.core.approvals import ApprovalStatus
 from carrel.core.errors import Forbidden, ValidationError
 from carrel.core.identifiers import Path
-from carrel.core.maintenance.tables import TABLES
 from carrel.core.redaction.text_purge import MARKER
+from carrel.core.runs import Audience
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
@@ -51,69 +45,11 @@ WORD = "zanzibarquince"
 SESSION = "5f0c8a52-2f5e-4d3c-9f10-000000000001"
 CONFIG = {"transcriptsDir": "cook", "workspaceGit": {"enabled": True}}
 NOTE, LARGE = Path("notes/a.md"), Path("notes/large.md")
-INLINE_BYTES = 4096
 
 
-class PurgedStore:
-    """An open store with everything that lies beside it."""
-
-    def __init__(self, ports: Ports, store: Any, objects: Any, directory: File) -> None:
-        self.ports, self.store, self.objects, self.directory = ports, store, objects, directory
-
-    async def find_text(self, text: str) -> list[str]:
-        """Tables, objects and files that contain a text in any letter case."""
-        places = [
-            str(file.relative_to(self.directory))
-            for file in sorted(self.directory.rglob("*"))
-            if file.is_file() and text.encode() in file.read_bytes().lower()
-        ]
-        async with self.store.maintenance.snapshot() as snapshot:
-            for table in TABLES:
-                async for rows in snapshot.rows(table):
-                    places += [table for row in rows if text in repr(row).lower()]
-        async for digest, _, _ in self.objects.list_blobs():
-            places += [digest] if text.encode() in (await self.objects.get(digest)).lower() else []
-        async for digest, _ in self.objects.list_trash():
-            places += [digest] if text.encode() in (await self.objects.get(digest)).lower() else []
-        return sorted(set(places))
-
-    async def find_problems(self) -> list[str]:
-        advance_clock(self.ports, 1)
-        findings = await check_store(
-            self.store.maintenance, self.objects, now=self.ports.clock.now(), grace=0
-        )
-        return [f"{finding}" for finding in findings.items]
-
-
-@asynccontextmanager
-async def open_purged_store(request: Any, tmp_path: File) -> AsyncIterator[PurgedStore]:
-    objects: Any
-    opened: Any
-    if request.param == "sqlite":
-        objects = DirectoryBlobStore(tmp_path / "blobs")
-        opened = open_sqlite(tmp_path / "carrel.db", objects=objects, inline=INLINE_BYTES)
-    else:
-        bucket: Bucket = request.getfixturevalue("s3_bucket")
-        objects = S3BlobStore.open(
-            bucket.name,
-            "some/where",
-            endpoint=bucket.endpoint,
-            region=bucket.region,
-            access_key=bucket.access_key,
-            secret_key=bucket.secret_key,
-        )
-        opened = open_postgres(
-            request.getfixturevalue("postgres_url"), objects=objects, inline=INLINE_BYTES
-        )
-    async with opened as store:
-        ports = ports_over(store, directory=tmp_path)
-        mirror = DirectoryTranscriptMirror(tmp_path / "transcripts")
-        yield PurgedStore(replace(ports, transcript_files=mirror), store, objects, tmp_path)
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-async def purged(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[PurgedStore]:
-    async with open_purged_store(request, tmp_path) as store:
+@pytest.fixture(params=STORES)
+async def purged(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[SearchableStore]:
+    async with open_searchable_store(request, tmp_path) as store:
         yield store
 
 
@@ -142,6 +78,14 @@ async def live(ports: Ports, owner: Actor) -> str:
     return run.id
 
 
+async def request_approval(ports: Ports, owner: Actor, text: str) -> str:
+    """Let a call with a text wait for an approval; return its id."""
+    agent = (await agents.get(ports, owner, "cook")).id
+    arguments = {"command": f"echo {text}"}
+    request = ApprovalRequest(agent=agent, tool="bash", arguments=arguments, mode=Audience.MAIN)
+    return (await approvals.request_approval(ports, owner, request)).id
+
+
 async def purge_all(ports: Ports, owner: Actor, text: str, *, dry_run: bool = False) -> PurgeStep:
     step = await purge_text(ports, owner, PurgeRequest(text, dry_run))
     while step.cursor:
@@ -150,12 +94,19 @@ async def purge_all(ports: Ports, owner: Actor, text: str, *, dry_run: bool = Fa
 
 
 async def test_a_purged_text_is_in_no_row_index_log_file_object_or_repository(
-    purged: PurgedStore,
+    purged: SearchableStore,
 ) -> None:
-    ports, (_, owner) = purged.ports, await create_tenant(purged.ports)
+    tenant, owner = await create_tenant(purged.ports)
+    ports = purged.ports
     run = await live(ports, owner)
+    async with FullApp(ports, create_rest_app(ports)).as_(tenant.token) as client:
+        url, headers = "/v1/agents/cook/files/notes/b.md", {"Idempotency-Key": "1"}
+        put = await client.put(url, json={"content": f"{SECRET} again"}, headers=headers)
+        assert put.status_code == 200, put.text
+    call = await request_approval(ports, owner, SECRET)
     before = await purged.find_text(WORD)
     assert len(before) >= 10
+    assert "idempotency_key" in before
     expected = (await purge_all(ports, owner, SECRET, dry_run=True)).counts
     assert await purged.find_text(WORD) == before
     counts = (await purge_all(ports, owner, SECRET)).counts
@@ -174,6 +125,7 @@ async def test_a_purged_text_is_in_no_row_index_log_file_object_or_repository(
         f"two {MARKER} {MARKER}".encode()
     )
     assert (await files.read_version(ports, stack, NOTE, third.number))[1] == b"three"
+    assert (await approvals.get(ports, owner, call)).status is ApprovalStatus.CANCELLED
     frozen = await runs.get(ports, owner, run)
     assert (await snapshots.read_file(ports, frozen, LARGE))[1].startswith(MARKER.encode())
     assert len(await sessions.search(ports, owner, "cook", "purged", limit=100)) == 60
@@ -182,7 +134,7 @@ async def test_a_purged_text_is_in_no_row_index_log_file_object_or_repository(
     assert await purged.find_problems() == []
 
 
-async def test_the_audit_of_a_purge_names_the_person_and_counts(purged: PurgedStore) -> None:
+async def test_the_audit_of_a_purge_names_the_person_and_counts(purged: SearchableStore) -> None:
     ports, (_, owner) = purged.ports, await create_tenant(purged.ports)
     await live(ports, owner)
     await purge_all(ports, owner, SECRET)
@@ -193,7 +145,7 @@ async def test_the_audit_of_a_purge_names_the_person_and_counts(purged: PurgedSt
     assert "purge a text" in {entry.reason for entry in entries[1:]}
 
 
-async def test_another_tenant_keeps_the_text(purged: PurgedStore) -> None:
+async def test_another_tenant_keeps_the_text(purged: SearchableStore) -> None:
     ports, (_, owner) = purged.ports, await create_tenant(purged.ports)
     _, other = await create_tenant(ports, "other")
     for actor in (owner, other):

@@ -14,8 +14,8 @@ from carrel.actions.memory import dreams, memories
 from carrel.actions.memory.memories import NewMemory
 from carrel.actions.policy import policies
 from carrel.actions.policy.policy_models import ClassRuleModel, PolicyModel
-from carrel.core.errors import Conflict, Forbidden, NotFound, WorkspaceConflict
-from carrel.core.identifiers import digest
+from carrel.core.errors import Conflict, Forbidden, NotFound, ValidationError, WorkspaceConflict
+from carrel.core.identifiers import Path, digest
 from carrel.core.memory.dream_log import DREAMS_PATH, INDEX_PATH
 from carrel.core.memory.dream_records import MAX_DREAMS, DreamStatus
 from carrel.core.memory.promoted_lines import MEMORY_PATH
@@ -61,6 +61,17 @@ async def test_a_frequently_recalled_memory_is_promoted_in_one_commit(marco: Mem
     assert promotion
     memory_record = await memories.get(marco.ports, marco.owner, "marco", tea.id)
     assert memory_record.promoted_at == report.dream.started
+
+
+async def test_a_dream_writes_no_variant_of_a_pinned_path(marco: MemoryAgent) -> None:
+    classes = {"MEMORY.md": FileClass.LIVE, "DREAMS.md": FileClass.LIVE, "*.md": FileClass.PINNED}
+    rules = tuple(ClassRuleModel(pattern, item) for pattern, item in classes.items())
+    await policies.put(marco.ports, marco.owner, PolicyModel(classes=rules), confirm=True)
+    await marco.tenant.write(marco.tenant.sales, Path("dreams.md"), b"x")
+    await marco.learn("Ada likes tea")
+    with pytest.raises(ValidationError, match=r"DREAMS\.md collides .* dreams\.md"):
+        await marco.dreams()
+    assert await marco.read(MEMORY_PATH) is None
 
 
 async def test_a_memory_recalled_only_by_function_words_is_no_candidate(
@@ -328,6 +339,15 @@ async def test_a_rejected_proposal_writes_nothing_and_may_be_proposed_again(
     assert (done.dream.status, done.dream.reason) == (DreamStatus.REJECTED, "not now")
     assert await marco.read() is None
     assert [item.memory for item in (await marco.dreams()).dream.promoted] == [tea.id]
+
+
+async def test_a_secret_in_the_reason_of_a_rejection_is_redacted(marco: MemoryAgent) -> None:
+    await secrets.put(marco.ports, marco.owner, "door", "hunter2-hunter2")
+    await marco.set(review=True)
+    await marco.learn("Ada likes tea")
+    id, reason = (await marco.dreams()).dream.id, "never hunter2-hunter2"
+    done = await dreams.reject(marco.ports, marco.owner, "marco", id, reason)
+    assert done.dream.reason == "never [REDACTED:door]"
 
 
 async def test_only_the_newest_dreams_are_retained(marco: MemoryAgent) -> None:

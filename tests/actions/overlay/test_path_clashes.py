@@ -115,6 +115,36 @@ async def test_clashes_from_before_are_reported_by_doctor_and_impact(
     assert impact.clashes == (LayerClash("agent marco", Path("SOUL.md/mine")),)
 
 
+async def test_collisions_in_letter_case_from_before_are_reported_by_doctor_and_impact(
+    tenant: OverlayTenant,
+) -> None:
+    ports, owner = tenant.ports, tenant.owner
+    rule = ClassRuleModel("law/**", FileClass.PINNED)
+    await policies.put(ports, owner, PolicyModel(classes=(rule,)))
+    await write_unchecked(ports, tenant.defaults[0], Path("law/a.md"))
+    await write_unchecked(ports, tenant.sales[0], Path("Law/b.md"))
+    await write_unchecked(ports, (await tenant.agent_stack())[0], Path("law/A.md"))
+    findings = FindingList()
+    await check_path_clashes(ports, findings)
+    problem = "collides on some file systems with"
+    assert [(item.subject, item.text) for item in findings.items] == [
+        ("template sales of acme", f"Law/b.md {problem} law/a.md"),
+        ("agent marco of acme", f"Law/b.md {problem} law/A.md"),
+        ("agent marco of acme", f"law/a.md {problem} law/A.md"),
+    ]
+    impact = await edit_impact.load_impact(ports, owner, tenant.defaults, Path("law/a.md"))
+    assert impact.clashes == (
+        LayerClash("template", Path("Law/b.md")),
+        LayerClash("agent marco", Path("law/A.md")),
+    )
+    await policies.put(ports, owner, PolicyModel(classes=(rule,), run_retention_days=3))
+    await files.delete(ports, tenant.sales, Path("Law/b.md"), owner)
+    await files.delete(ports, tenant.defaults, Path("law/a.md"), owner)
+    fixed = FindingList()
+    await check_path_clashes(ports, fixed)
+    assert fixed.items == []
+
+
 async def test_a_first_accept_checks_the_agents_files(tenant: OverlayTenant) -> None:
     ports, owner = tenant.ports, tenant.owner
     await policies.put(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +20,7 @@ from carrel.actions.runs.runs import RunRequest
 from carrel.core.access import Actor
 from carrel.core.errors import Conflict, NotFound, ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
-from carrel.core.runs import NOOP_WORKFLOW, Audience, Run, RunStatus, SnapshotLayer
+from carrel.core.runs import NOOP_WORKFLOW, Audience, Run, RunStatus
 from carrel.core.store.event import EventFilter
 from carrel.ports import Ports
 
@@ -230,9 +229,9 @@ class ReleasingRuns:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ports.runs, name)
 
-    async def start(self, started: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]]) -> Any:
+    async def start(self, *arguments: Any) -> Any:
         await runs.update(self._ports, ADA, self._released, keep_snapshot=False)
-        return await self._ports.runs.start(started)
+        return await self._ports.runs.start(*arguments)
 
 
 async def test_a_replay_of_a_run_released_at_the_same_time_is_refused(

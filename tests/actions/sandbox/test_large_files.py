@@ -11,7 +11,7 @@ from pathlib import Path as File
 
 import pytest
 from msgspec import structs
-from tests.support.services import files
+from tests.support.contract_stores import LARGE_BLOB_STORES, StoreLocation
 from tests.support.stores import ports_over
 from tests.support.tool_fixture import ToolTenant, create_tool_tenant
 from tests.support.unsandboxed_provider import CommandOutcome
@@ -19,8 +19,6 @@ from tests.support.unsandboxed_provider import CommandOutcome
 from carrel.actions.accounts import secrets
 from carrel.actions.policy import policies
 from carrel.actions.sandbox import grep, workspace_files, write_back
-from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
-from carrel.adapters.sqlite import open_store
 from carrel.core.errors import WorkspaceTooLarge
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.grep import GrepOutput, GrepQuery
@@ -51,11 +49,11 @@ class GeneratedFiles(CommandOutcome):
         yield from self.parts
 
 
-@pytest.fixture
-async def fixture(tmp_path: File) -> AsyncIterator[ToolTenant]:
-    objects = DirectoryBlobStore(tmp_path / "blobs")
-    async with open_store(files.fresh(tmp_path / "carrel.db"), objects=objects) as store:
-        yield await create_tool_tenant(ports_over(store))
+@pytest.fixture(params=["sqlite", "postgres-alone"])
+async def fixture(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[ToolTenant]:
+    place = StoreLocation(tmp_path, lambda: str(request.getfixturevalue("postgres_url")))
+    async with LARGE_BLOB_STORES[request.param](place) as opened:
+        yield await create_tool_tenant(ports_over(opened.store))
 
 
 @contextmanager

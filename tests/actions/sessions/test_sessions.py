@@ -71,7 +71,7 @@ async def test_starting_a_session_again_returns_it_unchanged(anywhere: Ports, ow
     advance_clock(anywhere, 1000)
 
     again, new = await sessions.start_or_get(
-        anywhere, owner, "kate", id=ID, scope="main", plugin="x"
+        anywhere, owner, "kate", sessions.SessionRequest(ID, plugin="x", scope="main")
     )
 
     assert (again, new) == (first, False)

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from carrel.core.agents.identity_name import rename_identity, uses_agent_name
+from carrel.core.agents.identity_name import parse_agent_name, rename_identity, uses_agent_name
 from carrel.core.agents.persona import field_values, parse_persona
+from carrel.core.errors import ValidationError
 from carrel.core.overlay.placeholders import sanitize_value
 
 NEW = "Marco"
@@ -116,6 +117,35 @@ def test_renaming_changes_or_adds_one_line_and_the_new_name_is_read(text: str, n
     else:
         changed = [pair for pair in zip(old_lines, new_lines, strict=True) if pair[0] != pair[1]]
         assert len(changed) <= 1
+
+
+UNREADABLE = [
+    "'",
+    '"',
+    "\u201c",
+    "\u2018\u2019",
+    '"\' "',
+    "\uff08Bob\uff09",
+    "''\uff08x",
+    "a\nb",
+    "",
+]
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_name_that_would_read_back_as_empty_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError, match="name must"):
+        parse_agent_name(name)
+
+
+@given(name=names)
+def test_an_accepted_name_is_read_back(name: str) -> None:
+    try:
+        accepted = parse_agent_name(name)
+    except ValidationError:
+        return
+    for text in (b"", b"# Me\n\n- **Name:** Old\n", b"- **Name: Old**"):
+        assert parse_persona(rename_identity(text, accepted).decode()).name
 
 
 @pytest.mark.parametrize("piece", ["> ", ">", "<!--", "<!-- x -->", "-->", "`", " ", "- ", "*"])

@@ -111,9 +111,9 @@ def test_a_commit_equals_its_parts_applied_alone_or_nothing(
         return
     after = layers
     for part in parts:
-        one = plan_commit(CommitContext(after, resolver), [part])
-        assert not one.failures
-        after = apply_plan(after, one)
+        single = plan_commit(CommitContext(after, resolver), [part])
+        assert not single.failures
+        after = apply_plan(after, single)
     assert apply_plan(layers, plan) == after
 
 

@@ -16,6 +16,7 @@ from carrel.core.overlay.file_classes import (
     matches_any,
     parse_pattern,
 )
+from carrel.core.overlay.pattern_coverage import covers
 
 LIVE, PINNED, MANAGED = FileClass.LIVE, FileClass.PINNED, FileClass.MANAGED
 POLICIES = FileClassRules((ClassRule("policies/keep.md", LIVE), ClassRule("policies/**", PINNED)))
@@ -138,8 +139,8 @@ def test_paths_of_one_wildcard_collide_if_the_other_exists() -> None:
     for text, other in (("Plan.md", "plan.md"), ("law/A.md", "law/a.md"), ("law/B", "law/b/c.md")):
         assert classes.check_path(Path(text)) is PINNED
         assert classes.may_collide(Path(text))
-        assert classes.find_colliding_path(Path(text), [Path("x"), Path(other)]) == Path(other)
-        assert classes.find_colliding_path(Path(text), [Path(text), Path("law/c")]) is None
+        assert classes.collide(Path(text), Path(other))
+        assert not any(classes.collide(Path(text), Path(p)) for p in ("x", text, "law/c"))
     for text in ("notes/a.md", "a.txt"):
         assert not classes.may_collide(Path(text))
 
@@ -152,3 +153,34 @@ def test_the_deciding_rule_is_the_first_of_the_tenant_that_matches() -> None:
 def test_newly_pinned_lists_the_paths_that_the_new_rules_pin() -> None:
     paths = [Path("policies/a.md"), Path("GUARDRAILS.md"), Path("SOUL.md")]
     assert FileClassRules().newly_pinned(POLICIES, paths) == [Path("policies/a.md")]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "covered", "others"),
+    [
+        ("a.md", ["a.md"], ["A.md", "*.md", "?.md"]),
+        ("*.md", ["a.md", "?.md", "a*.md", "*.md"], ["**/*.md", "b/a.md", "*"]),
+        ("law/**", ["law/a", "law/**/x", "law/*/?.md", "law/**"], ["law", "**", "**/law/a"]),
+        ("**/*.md", ["*.md", "a/*.md", "**/a.md", "a/**/b.md"], ["**", "a/**"]),
+        ("**", ["**/*", "a/**", "?", "**/"], []),
+    ],
+)
+def test_a_pattern_covers_those_that_match_nothing_else(
+    pattern: str, covered: list[str], others: list[str]
+) -> None:
+    assert [other for other in covered + others if covers(pattern, other)] == covered
+
+
+PATTERNS = st.text("ab*?/", min_size=1, max_size=6)
+
+
+@given(PATTERNS, PATTERNS, st.text("ab/c", min_size=1, max_size=7))
+def test_what_a_covered_pattern_matches_is_matched_by_the_other(
+    wide: str, narrow: str, text: str
+) -> None:
+    try:
+        path = Path(text)
+    except ValidationError:
+        return
+    if covers(wide, narrow) and matches_any(path, [narrow]):
+        assert matches_any(path, [wide])

@@ -30,6 +30,9 @@ BULK = """mutation($template: ID!, $file: String!, $tenant: ID!, $sha: String) {
   acceptTemplateUpdateBulk(
     templateId: $template, filename: $file, tenantId: $tenant, latestSha: $sha
   ) { accepted failed results { agentId success error } } }"""
+ROLL_BACK = """mutation($template: ID!, $file: String!, $sha: String!) {
+  rollBackTemplateUpdateBulk(templateId: $template, filename: $file, acceptedSha: $sha) {
+    rolledBack failed results { agentId success error } } }"""
 GUARDRAILS = "GUARDRAILS.md"
 RULES = f"/v1/templates/sales/files/{GUARDRAILS}"
 OWN = f"/v1/agents/marco/files/{GUARDRAILS}"
@@ -107,6 +110,27 @@ async def test_without_a_digest_nothing_is_accepted(
             assert error["extensions"]["code"] == "BAD_USER_INPUT"
             assert "latestSha" in error["message"]
     assert await text(owner) == "be good"
+
+
+async def test_what_was_accepted_for_all_is_rolled_back_for_all(
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
+) -> None:
+    bella = await create(owner, "/v1/agents", slug="bella", name="B", templateId="sales")
+    await write(owner, RULES, "be better")
+    variables = {"template": "sales", "file": GUARDRAILS, "sha": sha("be better")}
+    await query_data(owner, BULK, tenant=sample.tenant, **variables)
+    await write(owner, RULES, "be best")
+    await query_data(owner, ACCEPT, agent="bella", file=GUARDRAILS, sha=sha("be best"))
+    done = (await query_data(owner, ROLL_BACK, **variables))["rollBackTemplateUpdateBulk"]
+    assert (done["rolledBack"], done["failed"]) == (1, 1)
+    results = {row["agentId"]: row["success"] for row in done["results"]}
+    assert results == {sample.agent: True, bella: False}
+    assert await text(owner) == "be good"
+    assert await text(owner, f"/v1/agents/bella/files/{GUARDRAILS}") == "be best"
+    for wrong, code in (({"sha": "x"}, "BAD_USER_INPUT"), ({"template": "no"}, "NOT_FOUND")):
+        assert await query_error_code(owner, ROLL_BACK, **{**variables, **wrong}) == code
+    member = await create_member(server, owner)
+    assert await query_error_code(member, ROLL_BACK, **variables) == "FORBIDDEN"
 
 
 async def test_accepting_an_update_removes_the_override(

@@ -20,7 +20,6 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from keyword import iskeyword
 from pathlib import Path as File
 from types import ModuleType
 from typing import NamedTuple
@@ -178,10 +177,9 @@ def written(file: int, errors: str) -> io.TextIOWrapper:
 
 
 def load() -> None:
-    from carrel.cli import COMMANDS  # noqa: PLC0415 - only in the process that forks
+    from carrel.cli import COMMANDS, module_of_command  # noqa: PLC0415 - only in the process that forks
 
-    commands = (f"carrel.cli.commands.{name}{'_' * iskeyword(name)}" for name in COMMANDS)
-    for name in (*LATE, *commands):
+    for name in (*LATE, *map(module_of_command, COMMANDS)):
         importlib.import_module(name)
     gc.collect()
     gc.freeze()

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from carrel.actions.blob_contents import load_contents
 from carrel.actions.files.version_redaction import redact_stored_versions
+from carrel.actions.idempotency import delete_responses
 from carrel.actions.overlay.managed_files import USER
 from carrel.actions.records import iter_records
 from carrel.core.accounts import PersonRecord, person_from_record
@@ -47,6 +48,7 @@ async def erase_person(ports: Ports, person: Record, paired: Set[str]) -> None:
         if versions:
             await redact_stored_versions(ports, scope, versions)
     await _erase_from_runs(ports, person.tenant, body)
+    await delete_responses(ports, person.tenant, (person.id,))
     await ports.erasure.scrub()
 
 

@@ -37,8 +37,7 @@ async def put(
     """Create or replace a secret. Raises ValidationError without repeating the value."""
     if problem := secret_problem(id, value):
         raise ValidationError(problem)
-    if (await load_rules(ports, actor.tenant)).redactor.find_in_text(id):
-        raise ValidationError("the id contains a secret, and ids are public")
+    (await load_rules(ports, actor.tenant)).require_no_secret("the id", id)
     [existing] = await ports.records.get(actor.tenant, RecordType.SECRET, [id])
     sealed = ports.vault.seal(value.encode(), secret_context(actor.tenant, id))
     expected = existing.revision if existing else None

@@ -39,6 +39,7 @@ from carrel.core.agents.agent import (
     by_folder_index,
 )
 from carrel.core.agents.config import parse_config
+from carrel.core.agents.identity_name import parse_agent_name
 from carrel.core.agents.layers import upstream_stack
 from carrel.core.errors import Conflict, NotFound
 from carrel.core.identifiers import Stack
@@ -49,7 +50,7 @@ from carrel.core.store.commit import expect_unchanged
 from carrel.core.store.entry import Entry
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import CollectionRevision, Record, RecordType, deletion
-from carrel.core.text_validation import parse_unreserved_slug, single_line
+from carrel.core.text_validation import parse_unreserved_slug
 from carrel.ports import Ports
 
 
@@ -89,7 +90,7 @@ async def create(
     expected_revisions = await _load_expected_revisions(ports, actor.tenant)
     rules = await load_rules(ports, actor.tenant)
     new = rules.redact_fields(new)
-    slug, name = parse_unreserved_slug(new.slug), single_line(new.name, "name")
+    slug, name = parse_unreserved_slug(new.slug), parse_agent_name(new.name)
     id = ports.clock.new_id("agt")
     agent = AgentRecord(
         slug=slug,
@@ -219,7 +220,7 @@ async def _apply_patch(
     if "slug" in fields:
         parse_unreserved_slug(agent.slug)
     if "name" in fields:
-        agent = replace(agent, name=single_line(agent.name, "name"))
+        agent = replace(agent, name=parse_agent_name(agent.name))
     if "config" in fields:
         agent = replace(agent, config=await _validate_config(ports, existing.id, agent.config))
         reviewed = parse_config(current.config).dreaming.review

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import Final
 
 from msgspec.structs import replace
 
 from carrel.actions.dry_runs.pending_changes import PendingChanges
 from carrel.actions.dry_runs.pending_records import PendingRecords
+from carrel.core.agents.layers import agent_scopes, build_stack
 from carrel.core.identifiers import Path, Scope
 from carrel.core.runs import SnapshotLayer
 from carrel.core.store.commit import (
@@ -25,10 +27,12 @@ from carrel.core.store.commit import (
     stored_file_id,
 )
 from carrel.core.store.entry import Entry, Head, Version
+from carrel.core.store.record import RecordType
 from carrel.core.store.tree import Tree, build_tree
 from carrel.ports.trees import Trees
 
 _Key = tuple[Scope, Path]
+_MAX_FOLLOWERS: Final = 1_000_000
 
 
 @dataclass(slots=True)
@@ -154,7 +158,26 @@ class PendingTrees:
             below_paths = (*directory.heads, *directory.directories)
             if live_below := [path for path in below_paths if (scope, path) not in deleted]:
                 return min(live_below)
-        return None
+        return await self._find_listed_occupant(check) if check.reads_listing else None
+
+    async def _find_listed_occupant(self, check: PathFree) -> Path | None:
+        scopes = [*check.scopes, *await self._follower_scopes(check)]
+        trees = await self.read(tuple(dict.fromkeys(scopes)))
+        return check.find_occupant(
+            path.text for tree in trees for path in (*tree.heads, *tree.directories)
+        )
+
+    async def _follower_scopes(self, check: PathFree) -> Sequence[Scope]:
+        """Own scopes and pins of the agents above a layer."""
+        if check.followers is None:
+            return ()
+        agents = await self._records.list(
+            check.scopes[0].tenant,
+            RecordType.AGENT,
+            index_key=check.followers,
+            limit=_MAX_FOLLOWERS,
+        )
+        return [scope for agent in agents for scope in agent_scopes(build_stack(agent))]
 
     async def _quota_exceeded(
         self, quotas: Iterable[Quota], writes: Sequence[Write], heads: Mapping[_Key, Head]

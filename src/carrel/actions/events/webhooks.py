@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import (
     Page,
     commit_changes,
@@ -57,7 +58,7 @@ async def create(
 ) -> NewWebhook:
     """Create a webhook. Raises ValidationError, also if the URL is not allowed."""
     _require_unconfined(actor)
-    valid_url, valid_events = await _check_url(ports, url), _check_events(events)
+    valid_url, valid_events = await _check_url(ports, actor, url), _check_events(events)
     secret = secret or _new_secret(ports)
     id = ports.clock.new_id("whk")
     sealed = ports.vault.seal(_parse_secret(secret), _seal_context(actor.tenant, id))
@@ -105,7 +106,7 @@ async def update(
     _require_unconfined(actor)
     fields: dict[str, object] = {}
     if patch.url is not None:
-        fields["url"] = await _check_url(ports, patch.url)
+        fields["url"] = await _check_url(ports, actor, patch.url)
     if patch.events is not None:
         fields["events"] = _check_events(patch.events)
     if patch.active is not None:
@@ -151,8 +152,21 @@ async def list_deliveries(
     return Page(rows[:limit], rows[limit - 1][0].id if has_more else None)
 
 
-async def replay(ports: Ports, actor: Actor, id: str, delivery: str) -> Delivery:
+async def replay(
+    ports: Ports,
+    actor: Actor,
+    id: str,
+    delivery: str,
+    idempotency_key: IdempotencyKey | None = None,
+) -> Delivery:
     """Post a delivery again, with a fresh series of retries. Raises NotFound."""
+    stored = await get_delivery(ports, actor, id, delivery)
+    await ports.deliveries.replay(replace(stored, due_at=ports.clock.now()), idempotency_key)
+    return await get_delivery(ports, actor, id, delivery)
+
+
+async def get_delivery(ports: Ports, actor: Actor, id: str, delivery: str) -> Delivery:
+    """Get a delivery of a webhook. Raises NotFound."""
     webhook = await get(ports, actor, id)
     try:
         [stored] = await ports.deliveries.get(webhook.tenant, [parse_identifier(delivery)])
@@ -160,11 +174,7 @@ async def replay(ports: Ports, actor: Actor, id: str, delivery: str) -> Delivery
         raise NotFound("no such delivery") from None
     if stored is None or stored.webhook != webhook.id:
         raise NotFound(f"no such delivery: {delivery}")
-    await ports.deliveries.replay(replace(stored, due_at=ports.clock.now()))
-    [replayed] = await ports.deliveries.get(webhook.tenant, [stored.id])
-    if replayed is None:
-        raise NotFound(f"no such delivery: {delivery}")
-    return replayed
+    return stored
 
 
 async def has_no_webhooks(ports: Ports) -> bool:
@@ -212,11 +222,12 @@ def _require_unconfined(actor: Actor) -> None:
         raise Forbidden("a credential that is confined to one workspace cannot use webhooks")
 
 
-async def _check_url(ports: Ports, url: str) -> str:
+async def _check_url(ports: Ports, actor: Actor, url: str) -> str:
     if not _URL_PATTERN.fullmatch(url):
         raise ValidationError(
             f"url must be an http or https URL of at most {MAX_URL_LENGTH} characters"
         )
+    (await load_rules(ports, actor.tenant)).require_no_secret("url", url)
     if reason := await ports.webhook_sender.refusal_reason(url):
         raise ValidationError(f"url is not allowed: {reason}")
     return url

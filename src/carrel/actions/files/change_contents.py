@@ -100,7 +100,7 @@ async def _redact_transfers(
             names = [path for path, blob in sources.items() if blob in batch]
             raise CorruptContent(f"{names[0]}: {problem}") from problem
         results = await asyncio.to_thread(
-            lambda held: [rules.redactor.redact(content) for content in held],
+            lambda batch_contents: [rules.redactor.redact(content) for content in batch_contents],
             [contents[blob.digest] for blob in batch],
         )
         changed = [

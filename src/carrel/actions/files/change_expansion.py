@@ -63,8 +63,8 @@ async def expand_changes(
 
 async def _read(ports: Ports, stack: Stack, changes: Sequence[FileChange]) -> Layers:
     """Read every path that the changes name."""
-    made = (change for change in changes if change.kind is ChangeKind.MAKE_DIRECTORY)
-    parents = (parent for change in made for parent in change.path.parents)
+    directories = (change for change in changes if change.kind is ChangeKind.MAKE_DIRECTORY)
+    parents = (parent for change in directories for parent in change.path.parents)
     return await ports.trees.read(stack, tuple(dict.fromkeys((*all_paths(changes), *parents))))
 
 
@@ -78,8 +78,8 @@ async def _read_directory(
     head = context.layers[0].heads.get(directory)
     if head is not None and head.directory is not None:
         directories[directory] = head.directory
-    made = {path: attributes or FileAttributes() for path, attributes in directories.items()}
-    return DirectoryContents(tuple(workspace.files), own, made)
+    with_attributes = {path: value or FileAttributes() for path, value in directories.items()}
+    return DirectoryContents(tuple(workspace.files), own, with_attributes)
 
 
 def _is_own_file(layers: Layers, path: Path) -> bool:

@@ -12,9 +12,10 @@ from carrel.actions.files.change_contents import ChangeContents, load_contents
 from carrel.actions.files.change_expansion import ExpandedChanges, expand_changes
 from carrel.actions.files.commit_results import CommitResult, results_of_heads
 from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
-from carrel.actions.overlay.path_clashes import CheckedPaths, check_new_paths
+from carrel.actions.overlay.path_clashes import draft_path_checks
 from carrel.actions.overlay.stacks import load_workspace_revision
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
+from carrel.actions.records import NO_DRAFTS, FileDrafts
 from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor
 from carrel.core.agents.identity_name import IDENTITY_PATH
@@ -92,10 +93,9 @@ class _FileCommitter(Struct, frozen=True):
         stack = agent_layers.stack if agent_layers else self.stack
         expanded = await expand_changes(self.ports, stack, resolver, requested)
         self._require_writable(expanded.changes, rules)
-        checked, invalid = await self._check_paths(stack, expanded, rules)
+        drafts, invalid = await self._check_paths(stack, expanded, rules)
         is_shared = stack[0].kind in _SHARED_KINDS
-        checked_scopes = checked.scopes if is_shared else {}
-        context = CommitContext(expanded.layers, resolver, checked_scopes)
+        context = CommitContext(expanded.layers, resolver)
         failures = [*expanded.failures, *invalid]
         failed = {id(failure.change) for failure in failures}
         valid = [change for change in expanded.changes if id(change) not in failed]
@@ -106,6 +106,7 @@ class _FileCommitter(Struct, frozen=True):
             raise commit_refusal(failures)
         await self._check_identity(context, contents)
         await self._check_directory_count(rules, contents.changes)
+        plan = _with_drafts(plan, drafts, is_shared=is_shared)
         heads = await self._commit(rules, plan, agent_layers)
         classes = rules.policy.classes if is_shared else None
         return results_of_heads(context, classes, contents, heads)
@@ -124,7 +125,7 @@ class _FileCommitter(Struct, frozen=True):
 
     async def _check_paths(
         self, stack: Stack, expanded: ExpandedChanges, rules: TenantRules
-    ) -> tuple[CheckedPaths, Sequence[FailedChange]]:
+    ) -> tuple[Mapping[Path, FileDrafts], Sequence[FailedChange]]:
         """Check the paths that get a content, and media types."""
         scope, failures = stack[0], []
         creating = [
@@ -140,12 +141,9 @@ class _FileCommitter(Struct, frozen=True):
             except Refusal as refusal:
                 failures.append(FailedChange(change, refusal))
         by_path = {change.path: change for change in creating}
-        deleted = {path for change in expanded.changes for path in change.written_paths}
-        checked = await check_new_paths(
-            self.ports, stack, list(by_path), rules.policy.classes, deleted - by_path.keys()
-        )
+        checked = await draft_path_checks(self.ports, stack, list(by_path), rules.policy.classes)
         failures += [FailedChange(by_path[path], e) for path, e in checked.refusals.items()]
-        return checked, failures
+        return checked.drafts, failures
 
     async def _load_agent_layers(self, rules: TenantRules) -> AgentLayers | None:
         """Load an agent's current stack and resolver, with the classes that the commit expects."""
@@ -176,14 +174,14 @@ class _FileCommitter(Struct, frozen=True):
         self, rules: TenantRules, changes: Sequence[FileChange]
     ) -> None:
         """Raise WorkspaceTooLarge if there would be more directories than files are allowed."""
-        made = [change for change in changes if change.kind is ChangeKind.MAKE_DIRECTORY]
-        if not made:
+        count = sum(change.kind is ChangeKind.MAKE_DIRECTORY for change in changes)
+        if not count:
             return
         limit = rules.policy.limits_of(self.stack[0]).max_files
         [tree] = await self.ports.trees.read((self.stack[0],))
         removed = {path for change in changes for path in change.written_paths}
-        kept = len(tree.directories.keys() - removed)
-        if kept + len(made) > max(limit, len(tree.directories)):
+        count += len(tree.directories.keys() - removed)
+        if count > max(limit, len(tree.directories)):
             raise WorkspaceTooLarge(
                 f"the workspace may have {limit} empty directories", maxDirectories=limit
             )
@@ -232,3 +230,16 @@ class _FileCommitter(Struct, frozen=True):
             idempotency_key=options.idempotency_key,
             key=self.actor.key_reference,
         )
+
+
+def _with_drafts(
+    plan: CommitPlan, drafts: Mapping[Path, FileDrafts], *, is_shared: bool
+) -> CommitPlan:
+    """The plan with what the store must check once more for new paths."""
+    checks = [
+        check
+        for planned in plan.path_checks
+        for check in drafts.get(planned.path, NO_DRAFTS).path_checks or (planned,)
+    ]
+    expects = [expect for path in drafts for expect in drafts[path].expects] if is_shared else ()
+    return replace(plan, path_checks=tuple(checks), expects=(*plan.expects, *expects))

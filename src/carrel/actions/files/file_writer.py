@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from carrel.actions.files import write_checks
 from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
-from carrel.actions.overlay.path_clashes import check_new_path
+from carrel.actions.overlay.path_clashes import draft_path_check
 from carrel.actions.overlay.stacks import load_workspace_revision
 from carrel.actions.policy.tenant_rules import TenantRules, find_cached_rules, load_rules
 from carrel.actions.retry import MAX_ATTEMPTS, retry_on_conflict
@@ -32,7 +32,6 @@ from carrel.core.store.commit import (
     Applied,
     Commit,
     ExpectationFailed,
-    PathFree,
     PathOccupied,
     QuotaExceeded,
 )
@@ -128,11 +127,11 @@ class FileWriter(Struct, frozen=True, gc=False):
         """Return the result, or None if it must be planned again."""
         stack, path, condition = self.stack, self.path, self.options.condition
         type, kind = self.options.type or MARKDOWN, stack[0].kind
-        checked_scopes = await check_new_path(self.ports, stack, path, rules.policy.classes)
         [blob] = await self.ports.blobs.put((redacted.content,))
         if agent_layers := await self._load_agent_layers(rules):
             new_content = NewContent(blob, type, self.options.accept_template_update)
             return await self._try_put_override(rules, redacted, new_content, agent_layers)
+        check = await draft_path_check(self.ports, stack, path, rules.policy.classes)
         planned = None
         if first and len(stack) == 1:
             planned = planned_writes.plan_put_without_read(stack[0], path, blob, condition, type)
@@ -142,7 +141,8 @@ class FileWriter(Struct, frozen=True, gc=False):
             )
         is_shared = kind is ScopeKind.TEMPLATE or kind is ScopeKind.DEFAULTS
         if is_shared:
-            planned = replace(planned, path_checks=(PathFree(path, checked_scopes),))
+            expects = (*planned.expects, *check.expects)
+            planned = replace(planned, expects=expects, path_checks=check.path_checks)
         head = await self._commit(rules, planned, f"put {path.text}")
         if head is None:
             return None
@@ -167,6 +167,12 @@ class FileWriter(Struct, frozen=True, gc=False):
             resolver, layers, render_bytes(redacted.content, resolver.variables)
         )
         if planned is not None:
+            if planned.path_checks:
+                check = await draft_path_check(
+                    self.ports, agent_layers.stack, self.path, resolver.classes
+                )
+                checks = check.path_checks or planned.path_checks
+                planned = replace(planned, path_checks=checks)
             head = await self._commit(rules, planned, f"put {self.path.text}", agent_layers)
             if head is None:
                 return None
@@ -245,6 +251,8 @@ class FileWriter(Struct, frozen=True, gc=False):
         match outcome:
             case Applied():
                 return outcome.heads[0]
+            case PathOccupied(is_by_variant=True):
+                return None
             case PathOccupied():
                 raise path_occupied_error(outcome)
             case QuotaExceeded():

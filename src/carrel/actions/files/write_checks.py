@@ -43,8 +43,7 @@ def check_path(scope: Scope, path: Path, rules: TenantRules) -> None:
     """Check a path that gets a content. Raises ValidationError."""
     if scope.kind in _CLASSIFIED_KINDS:
         rules.policy.classes.check_path(path)
-    if rules.redactor.find_in_text(path.text):
-        raise ValidationError("the path contains a secret")
+    rules.require_no_secret("the path", path.text)
 
 
 def check_media_type(type: str | None) -> None:
@@ -55,8 +54,7 @@ def check_media_type(type: str | None) -> None:
 
 def check_type_secret(type: str | None, rules: TenantRules) -> None:
     """Raises ValidationError for a media type with a secret."""
-    if type is not None and rules.redactor.find_in_text(type):
-        raise ValidationError("contentType contains a secret")
+    rules.require_no_secret("contentType", type)
 
 
 async def redact_content(rules: TenantRules, scope: Scope, content: bytes) -> RedactionResult:

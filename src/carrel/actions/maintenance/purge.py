@@ -10,21 +10,24 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from carrel.actions.approvals.transitions import cancel, open_arguments
 from carrel.actions.idempotency import VAULT_CONTEXT
 from carrel.actions.maintenance.purged_contents import REASON, purge_versions
 from carrel.actions.records import commit_changes, iter_records
 from carrel.actions.sessions.transcript_mirror import mirror_session, transcript_folder
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_config, agent_from_record
-from carrel.core.errors import ValidationError
+from carrel.core.approvals import TRANSITIONS, ApprovalStatus, approval_from_record
+from carrel.core.errors import Busy, Conflict, ValidationError
 from carrel.core.identifiers import Scope, ScopeKind
 from carrel.core.maintenance.text_columns import TEXT_COLUMNS, RowRewrite, purge_row
 from carrel.core.redaction.text_purge import TextPurge
 from carrel.core.sessions import Session
 from carrel.core.store.commit import Commit
-from carrel.core.store.record import RecordChange, RecordType
+from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.ports import CorruptContent, Ports
 
+CANCELLED_REASON: Final = "a text of its arguments was purged"
 _VERSIONS, _RECORDS, _CONTENTS = "versions", "records", "contents"
 _STAGES: Final = (_VERSIONS, _RECORDS, *TEXT_COLUMNS, _CONTENTS)
 _MAX_PASSES: Final = 5
@@ -173,8 +176,12 @@ async def _purge_records(
     limit = 500
     after = (state.position[0], state.position[1]) if state.position else None
     batch = await ports.erasure.list_records(actor.tenant, after=after, limit=limit)
-    changes = []
+    changes, cancelled = [], 0
     for item in batch:
+        if await _cancel_call(ports, purge, item.record, dry_run=dry_run):
+            cancelled += 1
+            if not dry_run:
+                continue  # The next pass replaces the arguments that are displayed.
         body = purge.replace_value(item.record.body)
         unique_keys, index_keys = (
             tuple(map(purge.replace_text, keys)) for keys in (item.unique_keys, item.index_keys)
@@ -195,7 +202,24 @@ async def _purge_records(
             ]
         )
     last = (batch[-1].record.type, batch[-1].record.id) if len(batch) == limit else None
-    return len(batch), _advance(state, last, {"records": len(changes)})
+    return len(batch), _advance(state, last, {"records": len(changes), "calls": cancelled})
+
+
+async def _cancel_call(ports: Ports, purge: TextPurge, record: Record, *, dry_run: bool) -> bool:
+    """Cancel a pending call whose encrypted arguments contain the text; return whether it did."""
+    if record.type is not RecordType.APPROVAL:
+        return False
+    approval = approval_from_record(record)
+    if ApprovalStatus.CANCELLED not in TRANSITIONS[approval.status] or not approval.sealed:
+        return False
+    if not purge.is_in(msgspec.json.encode(open_arguments(ports, approval))):
+        return False
+    if not dry_run:
+        try:
+            await cancel(ports, record, CANCELLED_REASON)
+        except (Busy, Conflict):
+            return False
+    return True
 
 
 async def _rewrite_transcripts(ports: Ports, actor: Actor, ids: set[str]) -> None:

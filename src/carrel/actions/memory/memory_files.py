@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from carrel.actions.overlay import stacks
 from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
+from carrel.actions.overlay.path_clashes import draft_path_check
 from carrel.actions.policy.tenant_rules import TenantRules
 from carrel.actions.records import NO_DRAFTS, FileDrafts
 from carrel.core.access import Actor, author_and_key, require_write_access
@@ -128,8 +129,14 @@ async def draft_changed_files(
         planned = agent_writes.plan_agent_put(
             files.layers, path, NewContent(blob, type), files.resolver, UNCONDITIONAL
         )
-        if planned:
-            drafts += FileDrafts((planned.write,), path_checks=planned.path_checks)
+        if planned is None:
+            continue
+        path_checks = planned.path_checks
+        if path_checks:
+            stack = tuple(tree.scope for tree in files.layers)
+            check = await draft_path_check(ports, stack, path, files.resolver.classes)
+            path_checks = check.path_checks or path_checks
+        drafts += FileDrafts((planned.write,), path_checks=path_checks)
     return drafts
 
 

@@ -7,10 +7,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.actions.overlay.path_clashes import check_new_path, is_occupied, load_follower_scopes
-from carrel.actions.overlay.stacks import load_related_scopes
+from carrel.actions.overlay.path_clashes import draft_path_check, is_occupied
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.actions.records import (
+    NO_DRAFTS,
     FileDrafts,
     commit_changes,
     get_record,
@@ -24,7 +24,7 @@ from carrel.core.identifiers import Digest, Path, Scope, ScopeKind, digest
 from carrel.core.overlay import default_files
 from carrel.core.overlay.default_files import DefaultsPlan, PackagedFiles, SeedState
 from carrel.core.redaction.redactor import Redactor
-from carrel.core.store.commit import Expect, PathFree, Write
+from carrel.core.store.commit import Expect, Write
 from carrel.core.store.entry import Entry
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import RecordChange, RecordType
@@ -144,8 +144,6 @@ async def _apply_update(
     rules = await load_rules(ports, tenant)
     current, package, tree = await _load_status(ports, tenant, rules)
     offers = _require_offered(current.plan.offers, (*accept_paths, *dismiss_paths))
-    for path in accept_paths:
-        await check_new_path(ports, (tree.scope,), path, rules.policy.classes)
     after = current.plan.seed_state
     for path in (*accept_paths, *dismiss_paths):
         after = default_files.mark_reviewed(after, path, offers[path])
@@ -159,7 +157,8 @@ async def _apply_update(
         [default_files.seed_state_change(tenant, after, current.revision)],
         collection_revisions=rules.collection_revisions,
         idempotency_key=idempotency_key,
-        drafts=await _drafts(ports, package, writes, tree),
+        drafts=await _draft_checks(ports, rules, writes, tree)
+        + await _drafts(ports, package, writes, tree),
     )
     return current
 
@@ -199,14 +198,21 @@ async def _drafts(
     paths_to_store = [path for path, digest in writes.items() if digest is not None]
     blobs = await ports.blobs.put([package.contents[path] for path in paths_to_store])
     entries = {path: Entry(blob) for path, blob in zip(paths_to_store, blobs, strict=True)}
-    scopes = await load_related_scopes(ports, (tree.scope,)) if paths_to_store else ()
-    if not all(tree.entry(path) for path in paths_to_store):
-        scopes += await load_follower_scopes(ports, tree.scope)
     return FileDrafts(
         tuple(Write(tree.scope, path, entries.get(path)) for path in writes),
         tuple(Expect(tree.scope, path, tree.version(path)) for path in writes),
-        tuple(PathFree(path, scopes) for path in paths_to_store),
     )
+
+
+async def _draft_checks(
+    ports: Ports, rules: TenantRules, writes: Mapping[Path, Digest | None], tree: Tree
+) -> FileDrafts:
+    """Check that new files may be files, and let the commit check it once more."""
+    checks = NO_DRAFTS
+    for path, new_content in writes.items():
+        if new_content is not None:
+            checks += await draft_path_check(ports, (tree.scope,), path, rules.policy.classes)
+    return checks
 
 
 def _scope(tenant: str) -> Scope:

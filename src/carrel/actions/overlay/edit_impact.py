@@ -16,7 +16,7 @@ from carrel.core.agents.agent import agent_from_record
 from carrel.core.agents.layers import build_stack
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay.agent_resolution import agent_entry
-from carrel.core.overlay.file_classes import FileClass
+from carrel.core.overlay.file_classes import FileClass, FileClassRules
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 
@@ -38,7 +38,10 @@ class EditImpact(Struct, frozen=True):
     shadowed: int
     """Agents for which a nearer layer wins, so nothing changes."""
     clashes: tuple[LayerClash, ...] = ()
-    """Paths of other layers that do not allow this path to be a file, at most MAX_CLASHES."""
+    """Paths that do not allow this path to be a file, at most MAX_CLASHES.
+
+    They make it a directory, or collide with it in letter case.
+    """
 
 
 async def load_impact(ports: Ports, actor: Actor, stack: Stack, path: Path) -> EditImpact:
@@ -47,7 +50,8 @@ async def load_impact(ports: Ports, actor: Actor, stack: Stack, path: Path) -> E
     The file need not exist yet. Clashes with agents that the caller may not open are omitted.
     """
     layer = stack[0]
-    file_class = (await load_rules(ports, layer.tenant)).policy.classes.class_of(path)
+    classes = (await load_rules(ports, layer.tenant)).policy.classes
+    file_class = classes.class_of(path)
     shadowing_templates = await _find_shadowing_templates(ports, layer, path)
     followers = changes = reviews = 0
     async for agents in iter_followers(ports, layer):
@@ -64,16 +68,18 @@ async def load_impact(ports: Ports, actor: Actor, stack: Stack, path: Path) -> E
                 changes += len(affected)
             case FileClass.LIVE:
                 changes += len(affected) - await _count_overrides(ports, affected, path)
-    clashes = tuple([clash async for clash in _iter_first_clashes(ports, actor, layer, path)])
+    clashes = tuple(
+        [clash async for clash in _iter_first_clashes(ports, actor, layer, path, classes)]
+    )
     shadowed = followers - changes - reviews
     return EditImpact(path, file_class, followers, changes, reviews, shadowed, clashes)
 
 
 async def _iter_first_clashes(
-    ports: Ports, actor: Actor, layer: Scope, path: Path
+    ports: Ports, actor: Actor, layer: Scope, path: Path, classes: FileClassRules
 ) -> AsyncIterator[LayerClash]:
     count = 0
-    async for clash in iter_layer_clashes(ports, layer, path, actor):
+    async for clash in iter_layer_clashes(ports, layer, path, classes, actor):
         yield clash
         count += 1
         if count == MAX_CLASHES:

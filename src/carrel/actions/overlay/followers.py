@@ -18,9 +18,14 @@ _TREE_BATCH_SIZE: Final = 500
 """Agents whose trees are read together."""
 
 
+def followers_index(layer: Scope) -> str:
+    """Index key of the agents above a layer; empty for all."""
+    return by_template_index(layer.name) if layer.kind is ScopeKind.TEMPLATE else ""
+
+
 async def iter_followers(ports: Ports, layer: Scope) -> AsyncIterator[Sequence[Record]]:
     """Iterate over the agents above a layer, in batches."""
-    index_key, after = by_template_index(layer.name) if layer.kind is ScopeKind.TEMPLATE else "", ""
+    index_key, after = followers_index(layer), ""
     while batch := await ports.records.list(
         layer.tenant, RecordType.AGENT, index_key=index_key, after=after, limit=_AGENT_PAGE_SIZE
     ):

@@ -1,16 +1,17 @@
-"""File or directory: decided over all layers that agents compose."""
+"""File or directory, and letter case: decided over all layers that agents compose."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from carrel.actions.agent_access_audit import has_full_access
-from carrel.actions.overlay.followers import iter_agent_layers, iter_followers
+from carrel.actions.overlay.followers import followers_index, iter_agent_layers, iter_followers
 from carrel.actions.overlay.stacks import load_related_scopes
-from carrel.actions.records import iter_records
+from carrel.actions.policy.tenant_rules import load_rules
+from carrel.actions.records import NO_DRAFTS, FileDrafts, iter_records
 from carrel.core.access import Actor
 from carrel.core.accounts import tenant_from_record
 from carrel.core.agents.agent import agent_from_record
@@ -21,8 +22,9 @@ from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.maintenance.findings import FindingList
 from carrel.core.overlay.compose import Layers
 from carrel.core.overlay.file_classes import FileClassRules
-from carrel.core.overlay.path_clashes import PathClash, find_clashes
-from carrel.core.store.commit import PathFree
+from carrel.core.overlay.path_clashes import find_clashes
+from carrel.core.path_spelling import find_ambiguous_paths, is_variant
+from carrel.core.store.commit import Expect, PathFree
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 
@@ -37,92 +39,78 @@ class LayerClash(Struct, frozen=True):
     path: Path
 
 
-async def check_new_path(ports: Ports, stack: Stack, path: Path, classes: FileClassRules) -> Stack:
-    """Check a path that a layer of agents may get, if it has none yet.
+async def draft_path_check(
+    ports: Ports, stack: Stack, path: Path, classes: FileClassRules
+) -> FileDrafts:
+    """Check a path that a layer of agents may get; return what the commit must check once more.
 
-    Returns the scopes in which the commit must check it once more, since they can change until
-    then. Raises ValidationError if it collides with a protected path in letter case, and Conflict
-    if an agent above a shared layer has it as a directory or a parent of it as a file.
+    Raises ValidationError if it collides with a protected path in letter case, and Conflict if an
+    agent above a shared layer has it as a directory or a parent of it as a file.
     """
-    checked = await check_new_paths(ports, stack, (path,), classes)
-    for refusal in checked.refusals.values():
-        raise refusal
-    return checked.scopes[path]
-
-
-class CheckedPaths(Struct, frozen=True):
-    """Paths that a layer may get, and those that it may not."""
-
-    scopes: Mapping[Path, Stack]
-    """Scopes in which the commit must check each path once more."""
-    refusals: Mapping[Path, Refusal] = {}
-
-
-async def check_new_paths(
-    ports: Ports,
-    stack: Stack,
-    paths: Sequence[Path],
-    classes: FileClassRules,
-    deleted: Collection[Path] = (),
-) -> CheckedPaths:
-    """Check paths that a layer of agents may get together, like `check_new_path`.
-
-    `deleted` are paths that it loses at the same time.
-    """
-    kind = stack[0].kind
-    is_shared, colliding = kind in _SHARED_KINDS, {p for p in paths if classes.may_collide(p)}
-    if not is_shared and not (kind is ScopeKind.AGENT and colliding):
-        return CheckedPaths(dict.fromkeys(paths, stack))
-    related_scopes = await load_related_scopes(ports, stack)
-    trees = await ports.trees.read(stack, paths)
-    new_paths = [path for path in paths if not any(tree.entry(path) for tree in trees)]
-    scopes = dict.fromkeys(paths, related_scopes)
-    refusals: dict[Path, Refusal] = {}
-    if new_colliding := colliding.intersection(new_paths):
-        related = await ports.trees.read(related_scopes)
-        existing = (*_live_paths(related, stack[0], deleted), *new_paths)
-        refusals.update(_find_collisions(new_colliding, existing, classes))
-    if not is_shared or not new_paths:
-        return CheckedPaths(scopes, refusals)
-    checked_scopes = list(related_scopes)
+    kind, may_collide = stack[0].kind, classes.may_collide(path)
+    is_shared = kind in _SHARED_KINDS
+    if not is_shared and not (kind is ScopeKind.AGENT and may_collide):
+        return NO_DRAFTS
+    for tree in await ports.trees.read(stack, (path,)):
+        if tree.entry(path):
+            return FileDrafts(expects=(Expect(tree.scope, path, live=True),))
+    scopes = await load_related_scopes(ports, stack)
+    variants = await _find_variants(ports, scopes, path, classes)
+    if not is_shared:
+        return FileDrafts(path_checks=(PathFree(path, scopes, None, tuple(variants)),))
     async for agents in iter_followers(ports, stack[0]):
         names = _own_scopes(agents)
-        for path in new_paths:
-            for scope, other in await _find_occupants(ports, tuple(names), path):
-                problem = f"{path} cannot be a file: agent {names[scope]} has {other}"
-                refusals.setdefault(path, Conflict(problem, path=other.text))
-                break
-        checked_scopes += names
-    return CheckedPaths(scopes | dict.fromkeys(new_paths, tuple(checked_scopes)), refusals)
+        for scope, other in await _find_occupants(ports, tuple(names), path):
+            raise Conflict(
+                f"{path} cannot be a file: agent {names[scope]} has {other}", path=other.text
+            )
+        variants |= await _find_variants(ports, tuple(names), path, classes)
+    known_variants = tuple(variants) if may_collide else None
+    return FileDrafts(
+        path_checks=(PathFree(path, scopes, followers_index(stack[0]), known_variants),)
+    )
 
 
-def _find_collisions(
-    new_paths: Collection[Path], existing: Sequence[Path], classes: FileClassRules
-) -> Iterator[tuple[Path, ValidationError]]:
-    """New paths that collide with another in letter case, where one is protected."""
-    for path in new_paths:
-        others = (other for other in existing if other != path)
-        if (collision := classes.find_colliding_path(path, others)) is not None:
-            problem = f"{path} collides on some file systems with {collision}"
-            yield path, ValidationError(problem)
+class PathDrafts(Struct, frozen=True):
+    """Paths that a layer may get together, and those that it may not."""
+
+    drafts: Mapping[Path, FileDrafts]
+    """What the commit must check once more for each path."""
+    refusals: Mapping[Path, Refusal]
 
 
-def _live_paths(trees: Layers, nearest: Scope, deleted: Collection[Path]) -> Sequence[Path]:
-    """Paths of trees, without those that the nearest layer loses."""
-    return [
-        path
-        for tree in trees
-        for path in tree.heads
-        if tree.scope != nearest or path not in deleted
-    ]
+async def draft_path_checks(
+    ports: Ports, stack: Stack, paths: Sequence[Path], classes: FileClassRules
+) -> PathDrafts:
+    """Check paths that a layer may get together, like `draft_path_check`."""
+    drafts: dict[Path, FileDrafts] = {}
+    refusals: dict[Path, Refusal] = {}
+    for path in paths:
+        try:
+            drafts[path] = await draft_path_check(ports, stack, path, classes)
+        except Refusal as refusal:
+            refusals[path] = refusal
+    if stack[0].kind in {*_SHARED_KINDS, ScopeKind.AGENT}:
+        for protected, other in classes.find_collisions(paths):
+            problem = f"{other} collides on some file systems with {protected}"
+            refusals.setdefault(other, ValidationError(problem))
+    return PathDrafts(drafts, refusals)
 
 
-async def load_follower_scopes(ports: Ports, layer: Scope) -> Stack:
-    """Return the scopes of all agents above a shared layer, pins included."""
-    scopes = [
-        scope async for agents in iter_followers(ports, layer) for scope in _own_scopes(agents)
-    ]
-    return tuple(dict.fromkeys(scopes))
+async def _find_variants(
+    ports: Ports, scopes: Stack, path: Path, classes: FileClassRules
+) -> set[Path]:
+    """Variants of a path that are allowed. Raises ValidationError for one that is not."""
+    variants: set[Path] = set()
+    if not classes.may_collide(path):
+        return variants
+    for tree in await ports.trees.read(scopes):
+        for other in tree.heads:
+            if is_variant(path.text, other.text):
+                if classes.collide(path, other):
+                    raise ValidationError(f"{path} collides on some file systems with {other}")
+                variants.add(other)
+    return variants
 
 
 def _own_scopes(agents: Sequence[Record]) -> Mapping[Scope, str]:
@@ -136,39 +124,47 @@ def _own_scopes(agents: Sequence[Record]) -> Mapping[Scope, str]:
 
 
 async def iter_layer_clashes(
-    ports: Ports, layer: Scope, path: Path, actor: Actor | None = None
+    ports: Ports, layer: Scope, path: Path, classes: FileClassRules, actor: Actor | None = None
 ) -> AsyncIterator[LayerClash]:
     """Iterate over what does not allow a path to be a file of a shared layer.
 
     With an actor, omits agents that the caller may not open.
     """
     scopes = await load_related_scopes(ports, (layer,))
-    for scope, other in await _find_occupants(ports, scopes, path):
+    for scope, other in await _find_clashing_paths(ports, scopes, path, classes):
         yield LayerClash(scope.kind.value, other)
-    async for clash in _iter_follower_clashes(ports, layer, path, actor):
-        yield clash
+    async for agents in iter_followers(ports, layer):
+        names = _own_scopes(
+            [agent for agent in agents if actor is None or has_full_access(actor, agent)]
+        )
+        for scope, other in await _find_clashing_paths(ports, tuple(names), path, classes):
+            yield LayerClash(f"agent {names[scope]}", other)
 
 
 async def is_occupied(ports: Ports, layer: Scope, path: Path, classes: FileClassRules) -> bool:
     """Whether anything does not allow a path to be a new file of a shared layer."""
     try:
         classes.check_path(path)
-        await check_new_path(ports, (layer,), path, classes)
+        await draft_path_check(ports, (layer,), path, classes)
     except (ValidationError, Conflict):
         return True
     scopes = await load_related_scopes(ports, (layer,))
     return bool(await _find_occupants(ports, scopes, path))
 
 
-async def _iter_follower_clashes(
-    ports: Ports, layer: Scope, path: Path, actor: Actor | None = None
-) -> AsyncIterator[LayerClash]:
-    async for agents in iter_followers(ports, layer):
-        names = _own_scopes(
-            [agent for agent in agents if actor is None or has_full_access(actor, agent)]
-        )
-        for scope, other in await _find_occupants(ports, tuple(names), path):
-            yield LayerClash(f"agent {names[scope]}", other)
+async def _find_clashing_paths(
+    ports: Ports, scopes: Stack, path: Path, classes: FileClassRules
+) -> Sequence[tuple[Scope, Path]]:
+    """Occupants of a path, and the paths of each scope that collide with it in letter case."""
+    clashes = [*await _find_occupants(ports, scopes, path)]
+    if classes.is_protective_of(path):
+        clashes += [
+            (tree.scope, other)
+            for tree in await ports.trees.read(scopes)
+            for other in sorted(tree.heads)
+            if classes.collide(path, other)
+        ]
+    return clashes
 
 
 async def _find_occupants(ports: Ports, scopes: Stack, path: Path) -> Sequence[tuple[Scope, Path]]:
@@ -202,33 +198,61 @@ async def check_new_stack(
                 path=clash.file.text,
             )
     shared = tuple(tree.scope for tree in trees if tree.scope.kind in _SHARED_KINDS)
+    ambiguous = find_ambiguous_paths(paths)
     return [
-        PathFree(path, (trees[0].scope,) if tree.scope.kind in _SHARED_KINDS else shared)
+        PathFree(path, (trees[0].scope,))
+        if tree.scope.kind in _SHARED_KINDS
+        else PathFree(path, shared, None, _known_variants(path, ambiguous, classes))
         for tree in trees
         for path in tree.heads
         if tree.entry(path)
     ]
 
 
+def _known_variants(
+    path: Path, ambiguous: Sequence[Path], classes: FileClassRules
+) -> tuple[Path, ...] | None:
+    if not classes.may_collide(path):
+        return None
+    return tuple(other for other in ambiguous if is_variant(path.text, other.text))
+
+
 async def check_path_clashes(ports: Ports, findings: FindingList) -> None:
-    """Report paths that are a file in one layer of a stack and a directory in another."""
+    """Report clashes in stacks.
+
+    That is, a file in one layer and a directory in another, and paths that collide with a pinned
+    or managed one in letter case.
+    """
     async for tenant in iter_records(ports, "", RecordType.TENANT):
         names = await _load_template_names(ports, tenant.id)
-        clashes: dict[PathClash, str] = {}
+        classes = (await load_rules(ports, tenant.id)).policy.classes
+        problems: dict[str, str] = {}
         defaults, *templates = await ports.trees.read(tuple(names))
-        for tree in templates:
-            clashes |= dict.fromkeys(find_clashes((tree, defaults)), names[tree.scope])
+        for tree in (defaults, *templates):
+            shared = [tree] if tree is defaults else [tree, defaults]
+            problems |= dict.fromkeys(_describe_clashes(shared, classes), names[tree.scope])
         async for agent, layers in iter_agent_layers(ports, tenant.id):
             subject = f"agent {agent_from_record(agent).slug}"
-            for clash in find_clashes(layers):
-                clashes.setdefault(clash, subject)
+            for text in _describe_clashes(layers, classes):
+                problems.setdefault(text, subject)
         slug = tenant_from_record(tenant).slug
-        for clash, subject in clashes.items():
-            findings.warn(
-                f"{subject} of {slug}",
-                f"{clash.file} is a file of its {clash.file_scope.kind} and a directory of its"
-                f" {clash.below_scope.kind}",
-            )
+        for text, subject in problems.items():
+            findings.warn(f"{subject} of {slug}", text)
+
+
+def _describe_clashes(layers: Layers, classes: FileClassRules) -> Iterator[str]:
+    for clash in find_clashes(layers):
+        yield (
+            f"{clash.file} is a file of its {clash.file_scope.kind} and a directory of its"
+            f" {clash.below_scope.kind}"
+        )
+    paths = {path for tree in layers for path in tree.heads if tree.entry(path)}
+    collisions = classes.find_collisions(paths)
+    for protected, other in collisions:
+        yield f"{other} collides on some file systems with {protected}"
+    for path in sorted(paths.difference(other for _, other in collisions)):
+        if protecting := classes.find_lookalike(path):
+            yield f"{path} collides on some file systems with a path that is {protecting}"
 
 
 async def _load_template_names(ports: Ports, tenant: str) -> dict[Scope, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -31,16 +31,15 @@ from carrel.core.errors import Conflict, ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay import agent_resolution
 from carrel.core.overlay import pins as overlay_pins
-from carrel.core.overlay.class_changes import blobs_no_longer_rendered
-from carrel.core.overlay.file_classes import (
-    FileClassRules,
-    parse_pattern,
-)
+from carrel.core.overlay.class_changes import blobs_no_longer_rendered, find_new_collisions
+from carrel.core.overlay.file_classes import BUILT_IN_RULES, FileClassRules, parse_pattern
+from carrel.core.overlay.pattern_coverage import covers
 from carrel.core.overlay.pin_sets import pin_set_scope
 from carrel.core.overlay.planned_writes import PlannedWrite
 from carrel.core.policy import Policy
 from carrel.core.store.blob import Blob
 from carrel.core.store.commit import Write
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordChange, RecordType, encode_body
 from carrel.core.store.tree import Tree
 from carrel.core.text_validation import single_line
@@ -60,8 +59,15 @@ async def get(ports: Ports, actor: Actor) -> PolicyModel:
 
 
 def normalize_patterns(form: PolicyModel) -> PolicyModel:
-    """Policy with patterns in NFC. Raises ValidationError for one that no path can match."""
+    """Policy with patterns in NFC. Raises ValidationError for a rule that no path can match."""
     classes = tuple(replace(rule, pattern=parse_pattern(rule.pattern)) for rule in form.classes)
+    earlier = [rule.pattern for rule in BUILT_IN_RULES]
+    for rule in classes:
+        if outranking := next((other for other in earlier if covers(other, rule.pattern)), None):
+            raise ValidationError(
+                f"the rule of {rule.pattern!r} can never match: that of {outranking!r} comes first"
+            )
+        earlier.append(rule.pattern)
     return replace(
         form, classes=classes, agent_writable=tuple(map(parse_pattern, form.agent_writable))
     )
@@ -75,14 +81,18 @@ async def put(
     change_reason: str = "",
     *,
     confirm: bool = False,
+    idempotency_key: IdempotencyKey | None = None,
 ) -> SavedPolicy:
     """Replace the policy; pins newly pinned files for every agent in the same commit.
 
     Raises ValidationError, also if it loosens pinned files without a reason; Forbidden if it
-    loosens the policy and the caller is no person who is owner or admin; Conflict if files with
-    placeholders become pinned without `confirm`.
+    loosens the policy and the caller is no person who is owner or admin; Conflict if a path would
+    collide with a pinned or managed one in letter case, or if files with placeholders become pinned
+    without `confirm`.
     """
     form = normalize_patterns(form)
+    rules = await load_rules(ports, actor.tenant)
+    rules.require_no_secret("a pattern", form)
     expected_revisions = await load_collection_revisions(
         ports, actor.tenant, (RecordType.AGENT, RecordType.TEMPLATE, RecordType.POLICY)
     )
@@ -90,6 +100,7 @@ async def put(
     before, after = _classes_before_and_after(actor, policy_from_record(existing), form)
     shared_trees = await load_shared_trees(ports, actor.tenant) if before != after else ()
     plan = await _plan_pin_changes(ports, actor.tenant, before, after)
+    _check_collisions(before, after, shared_trees, plan.collisions)
     if not change_reason and (plan.loosened or has_loosened_paths(shared_trees, before, after)):
         raise ValidationError("making a pinned file live needs a reason")
     unrendered = plan.unrendered | {
@@ -99,7 +110,6 @@ async def put(
     if placeholder_files and not confirm:
         raise _placeholder_conflict(placeholder_files)
     change = RecordChange(actor.tenant, RecordType.POLICY, POLICY_ID, encode_body(form))
-    rules = await load_rules(ports, actor.tenant)
     reason = "change the policy"
     if change_reason:
         reason += f": {single_line(rules.redact_text(change_reason), 'reason')}"
@@ -110,6 +120,7 @@ async def put(
         [change, *plan.changes],
         collection_revisions=expected_revisions,
         drafts=plan.drafts,
+        idempotency_key=idempotency_key,
     )
     return SavedPolicy(
         **asdict(form), placeholder_files=tuple(path.text for path in placeholder_files)
@@ -124,6 +135,25 @@ def _classes_before_and_after(
     if current.is_loosened_by(changed):
         actor.require_person_admin("loosen the policy")
     return current.classes, changed.classes
+
+
+def _check_collisions(
+    before: FileClassRules,
+    after: FileClassRules,
+    shared_trees: Sequence[Tree],
+    agent_collisions: Collection[Path],
+) -> None:
+    """Raise Conflict if existing paths would collide with a protected path in letter case."""
+    collisions = {*agent_collisions}
+    for tree in shared_trees:
+        collisions.update(find_new_collisions(before, after, (tree, shared_trees[-1])))
+    if collisions:
+        names = [path.text for path in sorted(collisions)[:MAX_NAMED]]
+        listed = ", ".join(names[:6]) + (" and others" if len(names) > 6 else "")
+        raise Conflict(
+            f"these paths collide on some file systems with pinned or managed ones: {listed}",
+            collidingPaths=names,
+        )
 
 
 def _placeholder_conflict(paths: Sequence[Path]) -> Conflict:
@@ -144,6 +174,8 @@ class _PinPlan(msgspec.Struct, frozen=True):
     """Whether any agent has a file that is no longer pinned."""
     unrendered: frozenset[tuple[Path, Blob]] = frozenset()
     """Contents whose placeholders are no longer filled."""
+    collisions: frozenset[Path] = frozenset()
+    """Paths of agents that would collide with a protected path in letter case."""
 
 
 async def _plan_pin_changes(
@@ -157,6 +189,7 @@ async def _plan_pin_changes(
         return _PinPlan()
     loosened = False
     unrendered: set[tuple[Path, Blob]] = set()
+    collisions: set[Path] = set()
     agents = [agent async for agent in iter_records(ports, tenant, RecordType.AGENT)]
     stacks = [build_stack(agent) for agent in agents]
     scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
@@ -167,6 +200,7 @@ async def _plan_pin_changes(
     for agent, stack in zip(agents, stacks, strict=True):
         layers = [trees[scope] for scope in stack]
         unrendered.update(blobs_no_longer_rendered(before, after, layers))
+        collisions.update(find_new_collisions(before, after, layers))
         paths = sorted({path for tree in layers for path in tree.heads})
         tightened = before.newly_pinned(after, paths)
         edits += [edit for path in tightened if (edit := overlay_pins.plan_pin(layers, path))]
@@ -187,7 +221,7 @@ async def _plan_pin_changes(
             writes |= {(pins, path): Write(pins, path, remaining[path]) for path in remaining}
     expects = tuple(dict.fromkeys(expect for edit in edits for expect in edit.expects))
     drafts = FileDrafts((*(edit.write for edit in edits), *writes.values()), expects)
-    return _PinPlan(changes, drafts, loosened, frozenset(unrendered))
+    return _PinPlan(changes, drafts, loosened, frozenset(unrendered), frozenset(collisions))
 
 
 def _with_pins(agent: Record, pins: str | None) -> RecordChange:

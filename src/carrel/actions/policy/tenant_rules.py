@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 from carrel.actions.policy.policy_models import POLICY_ID, policy_from_record
 from carrel.actions.records import iter_records
 from carrel.core.accounts import SecretRecord
+from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Scope
 from carrel.core.policy import Policy
 from carrel.core.redaction.redactor import RedactionResult, Redactor
@@ -47,6 +48,14 @@ class TenantRules:
         """
         redacted: Fields = self._redact_value(fields)
         return redacted
+
+    def require_no_secret(self, label: str, value: object) -> None:
+        """Raise ValidationError if a text would be redacted that must stay as it is.
+
+        Such as a path or a URL: redacted, it would name something else.
+        """
+        if self.redact_fields(value) != value:
+            raise ValidationError(f"{label} contains a secret")
 
     def _redact_value(self, value: Any) -> Any:
         match value:

@@ -26,6 +26,7 @@ from carrel.core.overlay.agent_resolution import AgentFileResolver
 from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.prompt.workspace_notes import WorkspaceNotes
 from carrel.core.runs import NOOP_WORKFLOW, Audience, Run, RunStatus, SnapshotLayer, next_status
+from carrel.core.store.idempotency import IdempotencyKey, id_from_number
 from carrel.ports import Ports
 
 _WORKFLOW_PATTERN: Final = re.compile(
@@ -66,29 +67,52 @@ class _RunPlan:
     """Workspace notes at that moment."""
 
 
-async def start(ports: Ports, actor: Actor, request: RunRequest) -> Run:
+async def start(
+    ports: Ports, actor: Actor, request: RunRequest, idempotency_key: IdempotencyKey | None = None
+) -> Run:
     """Freeze a workspace and start a run; the cost does not depend on its files.
 
     Raises ValidationError, NotFound, Busy, or Conflict if a requested snapshot was deleted.
     """
     _validate_request(request)
     request = (await load_rules(ports, actor.tenant)).redact_fields(request)
-    started = await _start_consistent(ports, actor, request)
-    is_noop = started.workflow == NOOP_WORKFLOW
-    return await _apply_update(ports, started, RunStatus.COMPLETED) if is_noop else started
+    return await _complete_noop(
+        ports, await _start_consistent(ports, actor, request, idempotency_key)
+    )
+
+
+async def get_started(ports: Ports, actor: Actor, number: int) -> Run:
+    """Get the run whose start marked an idempotency key. Raises NotFound."""
+    return await _complete_noop(ports, await get(ports, actor, id_from_number("run", number)))
+
+
+async def _complete_noop(ports: Ports, started: Run) -> Run:
+    """Complete a run whose workflow does nothing."""
+    is_running_noop = started.workflow == NOOP_WORKFLOW and not started.has_ended
+    return await _apply_update(ports, started, RunStatus.COMPLETED) if is_running_noop else started
 
 
 @retry_on_conflict()
-async def _start_consistent(ports: Ports, actor: Actor, request: RunRequest) -> Run:
+async def _start_consistent(
+    ports: Ports, actor: Actor, request: RunRequest, idempotency_key: IdempotencyKey | None
+) -> Run:
     plan = await _plan(ports, actor, request)
-    started = await _record_run(ports, actor, request, plan)
+    started = await _record_run(ports, actor, request, plan, idempotency_key)
     if await _is_consistent(ports, plan):
         return started
     await _apply_update(ports, started, RunStatus.CANCELLED, keep_snapshot=False)
+    if idempotency_key is not None:
+        await ports.idempotency.unmark(idempotency_key)
     raise Busy.with_conflicts()
 
 
-async def _record_run(ports: Ports, actor: Actor, request: RunRequest, plan: _RunPlan) -> Run:
+async def _record_run(
+    ports: Ports,
+    actor: Actor,
+    request: RunRequest,
+    plan: _RunPlan,
+    idempotency_key: IdempotencyKey | None,
+) -> Run:
     run = Run(
         id=ports.clock.new_id("run"),
         tenant=actor.tenant,
@@ -102,7 +126,7 @@ async def _record_run(ports: Ports, actor: Actor, request: RunRequest, plan: _Ru
         replay_of=request.replay_of,
         variables=plan.variables,
     )
-    [started] = await ports.runs.start([(run, plan.layers)])
+    [started] = await ports.runs.start([(run, plan.layers)], idempotency_key)
     if plan.snapshot_owner is not None:
         await _verify_takeover(ports, plan.snapshot_owner, started)
     return started

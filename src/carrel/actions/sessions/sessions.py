@@ -51,6 +51,16 @@ _CURSOR_PATTERN: Final = re.compile(r"([0-9]{1,18})\.([0-9a-f-]{36})")
 
 
 @dataclass(frozen=True, slots=True)
+class SessionRequest:
+    """Request for a session."""
+
+    id: str | None = None
+    """None for a new id."""
+    plugin: str = ""
+    scope: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NewEntry:
     """Transcript entry to append."""
 
@@ -85,12 +95,16 @@ async def start(
     scope: str | None = None,
 ) -> Session:
     """Start a session, or return the existing one, like `start_or_get`."""
-    session, _ = await start_or_get(ports, actor, agent, id=id, plugin=plugin, scope=scope)
+    session, _ = await start_or_get(ports, actor, agent, SessionRequest(id, plugin, scope))
     return session
 
 
 async def start_or_get(
-    ports: Ports, actor: Actor, agent: str, *, id: str | None, plugin: str, scope: str | None
+    ports: Ports,
+    actor: Actor,
+    agent: str,
+    request: SessionRequest,
+    idempotency_key: IdempotencyKey | None = None,
 ) -> tuple[Session, bool]:
     """Start a session or return the existing one; also whether it is new.
 
@@ -100,8 +114,8 @@ async def start_or_get(
     """
     owner = await _resolve_agent_id(ports, actor, agent)
     new_id = (
-        parse_session_id(id)
-        if id is not None
+        parse_session_id(request.id)
+        if request.id is not None
         else sessions.new_session_id(ports.clock.new_token("ses"))
     )
     redactor = (await load_rules(ports, actor.tenant)).redactor
@@ -110,19 +124,39 @@ async def start_or_get(
         tenant=actor.tenant,
         id=new_id,
         agent=owner,
-        mode=parse_audience(scope),
-        plugin=_clean_name(redactor, plugin, "sourcePlugin"),
+        mode=parse_audience(request.scope),
+        plugin=_clean_name(redactor, request.plugin, "sourcePlugin"),
         started_at=now,
         last_entry_at=now,
     )
-    [session] = await ports.sessions.start([new])
-    if session.agent != owner:
+    [session] = await ports.sessions.start([new], idempotency_key)
+    _require_match(session, owner, new.mode)
+    return session, session == new
+
+
+async def get_started(
+    ports: Ports, actor: Actor, agent: str, number: int, scope: str | None
+) -> Session:
+    """Get the session whose start marked an idempotency key.
+
+    Raises NotFound if it was deleted, and Conflict like `start_or_get`.
+    """
+    owner = await _resolve_agent_id(ports, actor, agent)
+    [session] = await ports.sessions.get(actor.tenant, [parse_session_id(f"{number:032x}")])
+    if session is None:
+        raise NotFound("no such session")
+    _require_match(session, owner, parse_audience(scope))
+    return session
+
+
+def _require_match(session: Session, agent: str, mode: Audience) -> None:
+    """Refuse a session of another agent, or a private one where a shared one is requested."""
+    if session.agent != agent:
         raise Conflict("session id is already in use")
-    if new.mode is Audience.SHARED and session.mode is not Audience.SHARED:
+    if mode is Audience.SHARED and session.mode is not Audience.SHARED:
         raise Conflict(
             "the session has scope main, and a session's scope cannot change", scope=Audience.MAIN
         )
-    return session, session == new
 
 
 async def append(

@@ -1,8 +1,7 @@
-"""Blobs in PostgreSQL rows, or in a large blob store."""
+"""Blobs in PostgreSQL rows, large ones in a large blob store."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -14,7 +13,6 @@ from carrel.ports import CorruptContent, LargeBlobStore
 from carrel.ports.blobs import PART_BYTES, hash_content, verify_parts
 
 _MAX_BATCH_IDS: Final = 64
-_UNLIMITED_BYTES: Final = 2**62
 
 _Bodies = Mapping[int, bytes | None]
 
@@ -25,7 +23,7 @@ class PostgresBlobs:
     Before the commit it holds the content, or None if that is in the large blob store.
     """
 
-    def __init__(self, database: Database, objects: LargeBlobStore | None, inline: int) -> None:
+    def __init__(self, database: Database, objects: LargeBlobStore, inline: int) -> None:
         self._database, self._objects, self._inline = database, objects, inline
         self._batcher = RequestBatcher(
             self._read_bodies, lambda ids: max(len(ids), 1) / _MAX_BATCH_IDS
@@ -36,25 +34,23 @@ class PostgresBlobs:
 
     @property
     def inline_max_bytes(self) -> int:
-        return self._inline if self._objects else _UNLIMITED_BYTES
+        return self._inline
 
     async def put(self, contents: Sequence[bytes]) -> tuple[Blob, ...]:
         return tuple([await self._put(content) for content in contents])
 
     async def _put(self, content: bytes) -> Blob:
         content_digest = await hash_content(content)
-        if self._objects is None or len(content) <= self._inline:
+        if len(content) <= self._inline:
             return Blob(content_digest, len(content), content)
         await self._objects.put(content_digest, content)
         return Blob(content_digest, len(content))
 
     async def put_parts(self, parts: Iterator[bytes]) -> Blob:
-        if self._objects is None:
-            return await self._put(await asyncio.to_thread(b"".join, parts))
         return Blob(*await self._objects.put_parts(parts))
 
     async def read_parts(self, blob: Blob) -> AsyncIterator[bytes]:
-        if self._objects is not None and await self._is_external(blob):
+        if await self._is_external(blob):
             parts = self._objects.read_parts(blob.digest)
         elif isinstance(blob.storage_ref, int) and blob.size > PART_BYTES:
             parts = self._read_row_parts(blob.storage_ref, blob.size)
@@ -101,7 +97,7 @@ class PostgresBlobs:
         return [{id: bodies[id] for id in request if id in bodies} for request in requests]
 
     async def _read_object(self, content_digest: Digest) -> bytes:
-        content = await self._objects.get(content_digest) if self._objects else None
+        content = await self._objects.get(content_digest)
         if content is None:
             raise CorruptContent(f"content {content_digest} is missing")
         return content

@@ -80,6 +80,12 @@ class Database:
         async with self._connection() as connection:
             return await connection.fetchval(STATEMENTS[name], *values)
 
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[asyncpg.Connection]:
+        """Begin a transaction, which is committed unless the block raises."""
+        async with self._connection() as connection, connection.transaction():
+            yield connection
+
     async def script(self, text: str) -> None:
         """Run statements in one round trip."""
         async with self._connection() as connection:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from carrel.adapters.postgres.database import Database, searchable_text
+from carrel.adapters.postgres.idempotency import mark_columns
 from carrel.adapters.postgres.rows import Row, from_json, transpose
 from carrel.core.identifiers import TimestampMs
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, PostResult
 
 
@@ -65,9 +67,13 @@ class PostgresDeliveries:
         rows = await self._database.rows("list_deliveries", *parameters)
         return tuple((_delivery_from_row(row), _attempts_from_json(row[9])) for row in rows)
 
-    async def replay(self, delivery: Delivery) -> None:
+    async def replay(
+        self, delivery: Delivery, idempotency_key: IdempotencyKey | None = None
+    ) -> None:
         parameters = (delivery.id, delivery.tenant, delivery.due_at)
-        await self._database.rows("replay_delivery", *parameters)
+        await self._database.rows(
+            "replay_delivery", *parameters, *mark_columns(idempotency_key, ())
+        )
 
 
 def _delivery_from_row(row: Row) -> Delivery:

@@ -34,7 +34,7 @@ _BEFORE_VERSIONS: Final = ("erase_run_events", "erase_run_layers", "erase_entrie
 
 
 class PostgresErasure:
-    def __init__(self, database: Database, objects: LargeBlobStore | None = None) -> None:
+    def __init__(self, database: Database, objects: LargeBlobStore) -> None:
         self._database, self._objects = database, objects
 
     async def erase_scopes(self, scopes: Sequence[Scope], at: TimestampMs) -> int:
@@ -110,8 +110,6 @@ class PostgresErasure:
                 affected |= {id for id, body in rows if is_affected(body)}
                 last = rows[-1][0]
             await self._delete_old(connection, affected)
-        if self._objects is None:
-            return len(affected)
         referenced = {row[0] for row in await self._database.rows("external_digests")}
         return len(affected) + await delete_affected_objects(
             self._objects, referenced, is_affected, before
@@ -125,7 +123,7 @@ class PostgresErasure:
         digests = {row[0] for row in rows}
         used = {row[0] for row in await connection.fetch(STATEMENTS["external_among"], digests)}
         unused = [Digest(f"sha256:{digest.hex()}") for digest in sorted(digests - used)]
-        if unused and self._objects is not None:
+        if unused:
             await self._objects.discard(unused)
             await self._objects.delete(unused)
 

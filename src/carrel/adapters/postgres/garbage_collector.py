@@ -25,6 +25,7 @@ class PostgresGarbageCollector:
 
     async def collect(self, now: TimestampMs, grace: int, events_kept: int) -> Mapping[str, int]:
         """Delete garbage and return counts. Versions first, since they hold contents."""
+        await self._delete_unfinished_contents(now - grace)
         return {
             "versions": await self._collect_versions(),
             "contents": await self._collect_contents(now - grace),
@@ -71,6 +72,11 @@ class PostgresGarbageCollector:
                     STATEMENTS["delete_contents"], batch, locks
                 )
         return deleted
+
+    async def _delete_unfinished_contents(self, before: TimestampMs) -> None:
+        """Delete uploads of large contents that were never finished, one at a time."""
+        for row in await self._connection.fetch(STATEMENTS["unfinished_large_contents"], before):
+            await self._connection.execute(STATEMENTS["delete_large_content"], row[0])
 
 
 def _max_versions(body: str, limits: str) -> int:

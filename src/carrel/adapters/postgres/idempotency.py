@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from carrel.adapters.postgres.database import Database
-from carrel.adapters.postgres.rows import from_json
+from carrel.adapters.postgres.rows import Row, from_json, to_json
 from carrel.core.identifiers import TimestampMs
 from carrel.core.store.idempotency import (
     Claim,
@@ -47,8 +49,18 @@ class PostgresIdempotencyStore:
         parameters = (*_key_columns(key), response.status, response.sealed)
         await self._database.rows("complete_idempotency_key", *parameters)
 
+    async def unmark(self, key: IdempotencyKey) -> None:
+        await self._database.rows("unmark_idempotency_key", *_key_columns(key))
+
     async def release(self, key: IdempotencyKey) -> None:
         await self._database.rows("release_idempotency_key", *_key_columns(key))
+
+
+def mark_columns(key: IdempotencyKey | None, versions: Iterable[int]) -> Row:
+    """Parameters that mark the key, if any, in the statement of the change."""
+    if key is None:
+        return (None,) * 4
+    return (*_key_columns(key), to_json(list(versions)))
 
 
 def _key_columns(key: IdempotencyKey) -> tuple[str, str, str]:

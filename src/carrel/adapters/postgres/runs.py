@@ -15,11 +15,13 @@ from carrel.adapters.postgres.advisory_locks import (
 )
 from carrel.adapters.postgres.database import Database, searchable_text
 from carrel.adapters.postgres.event_notifier import EventNotifier
+from carrel.adapters.postgres.idempotency import mark_columns
 from carrel.adapters.postgres.rows import Row, from_json, scope_from_row, to_json, transpose
 from carrel.core.errors import Conflict
 from carrel.core.identifiers import Scope
 from carrel.core.runs import Audience, Run, RunStatus, Snapshot, SnapshotLayer
 from carrel.core.store.event import RUN_ENDED_BY_STATUS
+from carrel.core.store.idempotency import IdempotencyKey, number_from_id
 from carrel.ports import request_scope
 
 
@@ -28,7 +30,9 @@ class PostgresRuns:
         self._database, self._notifier = database, notifier
 
     async def start(
-        self, runs: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]]
+        self,
+        runs: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]],
+        idempotency_key: IdempotencyKey | None = None,
     ) -> tuple[Run, ...]:
         if not runs:
             return ()
@@ -41,7 +45,8 @@ class PostgresRuns:
         ]
         rows = [_run_to_row(run, scope_indexes) for run, _ in runs]
         locks = [lock for lock, _ in ordered_locks((), list(map(scope_lock_name, scope_indexes)))]
-        parameters = (*transpose(scopes, 3), *transpose(rows, 14), *transpose(layers, 4))
+        mark = mark_columns(idempotency_key, (number_from_id(run.id) for run, _ in runs))
+        parameters = (*transpose(scopes, 3), *transpose(rows, 14), *transpose(layers, 4), *mark)
         try:
             revisions = await self._database.value("start_runs", locks, *parameters)
         except asyncpg.UniqueViolationError as error:

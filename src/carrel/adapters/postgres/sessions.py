@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from carrel.adapters.postgres.database import Database, searchable_text
+from carrel.adapters.postgres.idempotency import mark_columns
 from carrel.adapters.postgres.rows import Row, transpose
 from carrel.core.identifiers import TimestampMs
 from carrel.core.runs import Audience
@@ -26,6 +27,7 @@ from carrel.core.sessions import (
     TranscriptEntry,
     TranscriptHit,
 )
+from carrel.core.store.idempotency import IdempotencyKey, number_from_id
 
 _THREAD_THRESHOLD_CHARACTERS: Final = 64 * 1024
 """From this size on entries are tokenized in a thread."""
@@ -40,7 +42,9 @@ class PostgresSessions:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def start(self, sessions: Sequence[Session]) -> tuple[Session, ...]:
+    async def start(
+        self, sessions: Sequence[Session], idempotency_key: IdempotencyKey | None = None
+    ) -> tuple[Session, ...]:
         rows = [
             (
                 session.tenant,
@@ -53,7 +57,8 @@ class PostgresSessions:
             )
             for session in sessions
         ]
-        await self._database.rows("start_sessions", *transpose(rows, 7))
+        mark = mark_columns(idempotency_key, (number_from_id(session.id) for session in sessions))
+        await self._database.rows("start_sessions", *transpose(rows, 7), *mark)
         by_key = await self._read_sessions([(session.tenant, session.id) for session in sessions])
         return tuple(by_key[session.tenant, session.id] for session in sessions)
 

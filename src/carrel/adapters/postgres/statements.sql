@@ -152,6 +152,29 @@ SELECT coalesce(max(v.revision), 0)
    AND NOT EXISTS (SELECT FROM version AS p
                     WHERE p.scope = v.scope AND p.path = v.path AND p.version = v.version - 1);
 
+-- Live paths of the scopes $1, $2, $3 and, unless $5 is null, of the agents of tenant $4 with this
+-- index key: their own files and pins. An empty key means all agents and templates. Unless $6, only
+-- the parents $8 of the path $7 and what lies below it.
+-- name: listed_paths
+WITH listed_scope AS (
+    SELECT s.id FROM unnest($1::text[], $2::text[], $3::text[]) AS w (tenant, kind, name)
+      JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
+    UNION
+    SELECT s.id
+      FROM record AS r
+     CROSS JOIN LATERAL (VALUES (r.type, r.id), ('pins', r.body::jsonb ->> 'pins'))
+        AS w (kind, name)
+      JOIN scope AS s ON s.tenant = r.tenant AND s.kind = w.kind AND s.name = w.name
+     WHERE r.tenant = $4 AND $5::text IS NOT NULL
+       AND (r.type = 'agent' OR r.type = 'template' AND $5 = '')
+       AND ($5 = '' OR EXISTS (SELECT FROM index_key AS i
+                                WHERE i.tenant = r.tenant AND i.type = r.type
+                                  AND i.name = $5 AND i.id = r.id)))
+SELECT DISTINCT e.path FROM listed_scope AS s JOIN entry AS e ON e.scope = s.id
+ WHERE (e.content IS NOT NULL OR e.type = 'inode/directory')
+   AND ($6 OR e.path = ANY ($8::text[])
+        OR e.path > $7::text || '/' AND e.path < $7::text || '0');
+
 -- name: blob_bodies
 SELECT id, body FROM content WHERE id = ANY ($1::bigint[]);
 
@@ -160,6 +183,53 @@ SELECT substring(body FROM $2 FOR $3) FROM content WHERE id = $1;
 
 -- name: is_external
 SELECT body IS NULL FROM content WHERE id = $1;
+
+-- name: put_large_content
+WITH stored AS (
+    INSERT INTO large_content (digest, size, at) VALUES ($1, $2, $3)
+    ON CONFLICT (digest) DO UPDATE SET at = excluded.at, in_trash = false RETURNING id
+)
+INSERT INTO content_part (content, position, data) SELECT id, 0, $4 FROM stored
+ON CONFLICT DO NOTHING;
+
+-- name: renew_large_content
+UPDATE large_content SET at = $2, in_trash = false WHERE digest = $1 RETURNING true;
+
+-- name: start_large_content
+INSERT INTO large_content (size, at) VALUES ($1, $2) RETURNING id;
+
+-- name: add_content_part
+-- A part need not be durable when this returns: the end of the upload comes later in the WAL.
+WITH settings AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
+INSERT INTO content_part (content, position, data)
+SELECT c.id, $2, $3 FROM settings CROSS JOIN large_content AS c WHERE c.id = $1;
+
+-- name: finish_large_content
+SELECT finish_large_content($1, $2, $3, $4);
+
+-- name: delete_large_content
+DELETE FROM large_content WHERE id = $1 AND (in_trash OR digest IS NULL);
+
+-- name: large_content_part
+SELECT c.size, p.data
+  FROM large_content AS c JOIN content_part AS p ON p.content = c.id AND p.position = $2
+ WHERE c.digest = $1;
+
+-- name: large_contents
+SELECT digest, size, at FROM large_content
+ WHERE digest > $1 AND in_trash = $2 ORDER BY digest LIMIT $3;
+
+-- name: discard_large_contents
+UPDATE large_content SET at = $2, in_trash = true WHERE digest = ANY ($1::bytea[]);
+
+-- name: restore_large_contents
+UPDATE large_content SET at = $2, in_trash = false WHERE digest = ANY ($1::bytea[]) AND in_trash;
+
+-- name: discarded_large_contents
+SELECT id FROM large_content WHERE digest = ANY ($1::bytea[]) AND in_trash;
+
+-- name: unfinished_large_contents
+SELECT id FROM large_content WHERE digest IS NULL AND at < $1;
 
 -- name: records
 SELECT w.n, r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
@@ -217,6 +287,9 @@ SELECT id, tenant, at, author, reason, subjects, key_id, key_name FROM audit
  WHERE tenant = $1 AND id < $2 ORDER BY id DESC LIMIT $3;
 
 -- name: start_runs
+WITH marked AS (
+    UPDATE idempotency_key SET versions = $26 WHERE tenant = $23 AND endpoint = $24 AND key = $25
+)
 SELECT start_runs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
                   $19, $20, $21, $22);
 
@@ -283,6 +356,10 @@ SELECT * FROM claim_idempotency_key($1, $2, $3, $4, $5, $6);
 UPDATE idempotency_key SET status = $4, sealed = $5
  WHERE tenant = $1 AND endpoint = $2 AND key = $3 AND status IS NULL;
 
+-- name: unmark_idempotency_key
+UPDATE idempotency_key SET versions = NULL
+ WHERE tenant = $1 AND endpoint = $2 AND key = $3 AND status IS NULL;
+
 -- name: release_idempotency_key
 DELETE FROM idempotency_key
  WHERE tenant = $1 AND endpoint = $2 AND key = $3 AND versions IS NULL AND status IS NULL;
@@ -322,6 +399,9 @@ SELECT d.id, d.tenant, d.webhook, d.type, d.body, d.state, d.created_at, d.due_a
  ORDER BY d.id DESC LIMIT $4;
 
 -- name: replay_delivery
+WITH marked AS (
+    UPDATE idempotency_key SET versions = $7 WHERE tenant = $4 AND endpoint = $5 AND key = $6
+)
 UPDATE delivery SET state = 'pending', due_at = $3, attempts = 0 WHERE id = $1 AND tenant = $2;
 
 -- name: ping
@@ -426,13 +506,19 @@ UPDATE delivery_cursor SET cursor = '0.' || cursor;
 UPDATE counter SET value = max_event_id() WHERE name = 'restored_event';
 
 -- name: start_sessions
-INSERT INTO session (tenant, id, agent, mode, plugin, started_at, ended_at, entry_count,
-                     last_entry_at)
-SELECT n.*, 0, n.started_at
-  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[])
-    AS n (tenant, id, agent, mode, plugin, started_at, ended_at)
- ORDER BY 1, 2
-ON CONFLICT DO NOTHING;
+WITH created AS (
+    INSERT INTO session (tenant, id, agent, mode, plugin, started_at, ended_at, entry_count,
+                         last_entry_at)
+    SELECT n.*, 0, n.started_at
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[],
+                  $7::bigint[])
+        AS n (tenant, id, agent, mode, plugin, started_at, ended_at)
+     ORDER BY 1, 2
+    ON CONFLICT DO NOTHING RETURNING 1
+)
+UPDATE idempotency_key
+   SET versions = (jsonb_build_array((SELECT count(*) FROM created)) || $11::jsonb)::text
+ WHERE tenant = $8 AND endpoint = $9 AND key = $10;
 
 -- name: sessions
 SELECT s.tenant, s.id, s.agent, s.mode, s.plugin, s.started_at, s.ended_at, s.entry_count,

@@ -12,7 +12,9 @@ from carrel.adapters.postgres.deliveries import PostgresDeliveries
 from carrel.adapters.postgres.erasure import PostgresErasure
 from carrel.adapters.postgres.event_notifier import EventNotifier
 from carrel.adapters.postgres.events import PostgresEvents
+from carrel.adapters.postgres.former_blobs import BlobStoreWithFormer
 from carrel.adapters.postgres.idempotency import PostgresIdempotencyStore
+from carrel.adapters.postgres.large_blobs import PostgresBlobStore
 from carrel.adapters.postgres.maintenance import PostgresMaintenance, rebuild_indexes
 from carrel.adapters.postgres.migration_runner import prepare
 from carrel.adapters.postgres.recalls import PostgresRecalls
@@ -36,6 +38,7 @@ class PostgresStore:
     recalls: PostgresRecalls
     erasure: PostgresErasure
     maintenance: PostgresMaintenance
+    objects: LargeBlobStore
 
     @property
     def counts(self) -> CommitCounters:
@@ -53,14 +56,16 @@ async def open_store(
     """Open and migrate the database; finish all requests on exit.
 
     ``pool`` limits the connections for short queries. Another connection listens for events once a
-    reader waits, and maintenance opens its own.
+    reader waits, and maintenance opens its own. Without ``objects``, large contents are in rows;
+    with them, those that were stored in rows before stay readable.
     """
     await prepare(url, rebuild_indexes)
     async with open_database(url, pool) as database:
-        notifier = EventNotifier(database)
+        notifier, rows = EventNotifier(database), PostgresBlobStore(database)
+        large_blobs = BlobStoreWithFormer(objects, rows) if objects else rows
         store = PostgresStore(
             trees=PostgresTrees(database, notifier),
-            blobs=PostgresBlobs(database, objects, inline),
+            blobs=PostgresBlobs(database, large_blobs, inline),
             records=PostgresRecords(database),
             runs=PostgresRuns(database, notifier),
             events=PostgresEvents(database, notifier),
@@ -68,8 +73,9 @@ async def open_store(
             deliveries=PostgresDeliveries(database),
             sessions=PostgresSessions(database),
             recalls=PostgresRecalls(database),
-            erasure=PostgresErasure(database, objects),
+            erasure=PostgresErasure(database, large_blobs),
             maintenance=PostgresMaintenance(database),
+            objects=large_blobs,
         )
         try:
             yield store

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar, cast
 
 import asyncpg
 
 from carrel.adapters.postgres.commit_columns import CommitColumns
-from carrel.adapters.postgres.database import Database
+from carrel.adapters.postgres.database import STATEMENTS, Database
 from carrel.adapters.postgres.event_notifier import EventNotifier
 from carrel.adapters.postgres.read_batching import RequestBatcher
 from carrel.adapters.postgres.rows import Row, head_from_row, transpose, version_from_row
 from carrel.core.identifiers import Path, Scope
 from carrel.core.runs import SnapshotLayer
-from carrel.core.store.commit import Applied, Commit, Outcome
+from carrel.core.store.commit import Applied, Commit, Outcome, PathFree, PathOccupied
 from carrel.core.store.entry import Head, Version
 from carrel.core.store.tree import Tree, build_tree
 from carrel.ports import CorruptContent, request_scope
@@ -28,6 +28,7 @@ _MAX_ATTEMPTS: Final = 5
 _YIELD_ROWS: Final = 1000
 """Rows of a long result after which the event loop may run other tasks."""
 
+Result = TypeVar("Result")
 _ReadRequest = tuple[Sequence[Scope | SnapshotLayer], Sequence[Path]]
 
 
@@ -112,6 +113,8 @@ class PostgresTrees:
         if not commits:
             return ()
         try:
+            if any(check.reads_listing for commit in commits for check in commit.path_checks):
+                return await self._commit_with_listings(commits)
             return await self._commits.submit(tuple(commits))
         finally:
             if scope := request_scope.current():
@@ -170,8 +173,25 @@ class PostgresTrees:
         self, calls: Sequence[tuple[Commit, ...]]
     ) -> Sequence[tuple[Outcome, ...]]:
         commit_columns = CommitColumns([commit for call in calls for commit in call])
-        outcomes = iter(commit_columns.outcomes(await self._send_commits(commit_columns)))
+        answer = await _retry_deadlocks(
+            lambda: self._database.row("apply_commits", *commit_columns.arguments())
+        )
+        outcomes = iter(commit_columns.outcomes(answer))
         responses = [tuple(next(outcomes) for _ in call) for call in calls]
+        self._count_outcomes(responses)
+        return responses
+
+    async def _commit_with_listings(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
+        """Apply commits whose checks read whole scopes, in one transaction."""
+        outcomes = await _retry_deadlocks(lambda: self._apply_with_listings(commits))
+        self._count_outcomes([outcomes])
+        return outcomes
+
+    async def _apply_with_listings(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
+        async with self._database.transaction() as connection:
+            return tuple([await _apply_with_listing(connection, commit) for commit in commits])
+
+    def _count_outcomes(self, responses: Sequence[tuple[Outcome, ...]]) -> None:
         applied = sum(
             isinstance(outcome, Applied) for response in responses for outcome in response
         )
@@ -180,22 +200,49 @@ class PostgresTrees:
         self.counts.conflicts += sum(map(len, responses)) - applied
         if applied:
             self._notifier.notify()
-        return responses
 
-    async def _send_commits(self, commit_columns: CommitColumns) -> Row:
-        for attempt in range(_MAX_ATTEMPTS):
-            try:
-                answer = await self._database.row("apply_commits", *commit_columns.arguments())
-            except (asyncpg.SerializationError, asyncpg.DeadlockDetectedError):
-                if attempt == _MAX_ATTEMPTS - 1:
-                    raise
-            except asyncpg.PostgresError as error:
-                if error.sqlstate == "CA003":
-                    raise CorruptContent(str(error)) from error
+
+async def _apply_with_listing(connection: asyncpg.Connection, commit: Commit) -> Outcome:
+    """Apply a commit, then read what its checks need under its locks; undo it if one fails."""
+    columns = CommitColumns((commit,))
+    savepoint = connection.transaction()
+    await savepoint.start()
+    answer = await connection.fetchrow(STATEMENTS["apply_commits"], *columns.arguments())
+    [outcome] = columns.outcomes(cast(Row, answer))
+    if isinstance(outcome, Applied):
+        for check in commit.path_checks:
+            if check.reads_listing and (occupant := await _find_listed(connection, check)):
+                await savepoint.rollback()
+                return PathOccupied(check, occupant)
+    await savepoint.commit()
+    return outcome
+
+
+async def _find_listed(connection: asyncpg.Connection, check: PathFree) -> Path | None:
+    rows = await connection.fetch(
+        STATEMENTS["listed_paths"],
+        *_scope_columns(check.scopes),
+        check.scopes[0].tenant,
+        check.followers,
+        check.known_variants is not None,
+        check.path.text,
+        [parent.text for parent in check.path.parents],
+    )
+    return check.find_occupant(text for [text] in rows)
+
+
+async def _retry_deadlocks(send: Callable[[], Awaitable[Result]]) -> Result:
+    for attempt in range(_MAX_ATTEMPTS):
+        try:
+            return await send()
+        except (asyncpg.SerializationError, asyncpg.DeadlockDetectedError):
+            if attempt == _MAX_ATTEMPTS - 1:
                 raise
-            else:
-                return answer
-        raise AssertionError
+        except asyncpg.PostgresError as error:
+            if error.sqlstate == "CA003":
+                raise CorruptContent(str(error)) from error
+            raise
+    raise AssertionError
 
 
 def _heads_weight(request: _ReadRequest) -> float:

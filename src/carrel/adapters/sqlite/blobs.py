@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from carrel.adapters.sqlite.database import STATEMENTS, translate_damage
+from carrel.adapters.sqlite.database import STATEMENTS
 from carrel.adapters.sqlite.reader import Reader
 from carrel.core.identifiers import Digest
 from carrel.core.store.blob import Blob
@@ -84,8 +84,7 @@ class SqliteBlobs:
         if len(ids) == 1:
             row = self._reader.read_body(ids[0])
             return () if row is None else (row,)
-        with translate_damage("content"):
-            return _query_bodies(self._reader.db, ids)
+        return _query_bodies(self._reader.db, ids)
 
     def _is_external(self, blob: Blob) -> bool:
         """Whether the content is in the large blob store."""

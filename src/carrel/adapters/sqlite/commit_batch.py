@@ -10,6 +10,7 @@ from json.encoder import encode_basestring_ascii as quoted
 from typing import Final
 
 from carrel.adapters.sqlite.database import STATEMENTS
+from carrel.adapters.sqlite.quotas import check_quota, count_bytes, count_files
 from carrel.adapters.sqlite.record_changes import RecordChanges
 from carrel.adapters.sqlite.rows import HeadKey, Row, digest_bytes, head_from_row, scopes_to_json
 from carrel.adapters.sqlite.writer_cache import ScopeState, WriterCache
@@ -36,6 +37,7 @@ from carrel.core.store.entry import (
     source_to_text,
 )
 from carrel.core.store.event import WORKSPACE_UPDATED
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.ports import CorruptContent
 
 _TOMBSTONE_COLUMNS: Final[Row] = (None, None, None, None, None)
@@ -93,7 +95,8 @@ class CommitBatch:
         if commit.events or commit.changes:
             self._add_commit_events(commit)
         if commit.idempotency_key:
-            self._commit_idempotency_key(commit, heads)
+            revision = max((head.revision for head in heads), default=None)
+            self.mark_key(commit.idempotency_key, [head.version for head in heads], revision)
         return Applied(tuple(heads))
 
     def _write_all(self, writes: Sequence[Write], commit: Commit) -> list[Head]:
@@ -173,22 +176,28 @@ class CommitBatch:
     def flush(self) -> None:
         """Write all rows. Raises CorruptContent if a stored content was deleted meanwhile."""
         self._check_stored_contents()
-        scope_rows = [
+        self._write_rows()
+        self.records.flush()
+
+    def _write_rows(self) -> None:
+        scope_rows: list[Row] = [
             (state.revision, state.files, state.size, state.id)
             for state in self.changed_scopes.values()
         ]
-        for statement, rows in (
+        buffers: Sequence[tuple[str, list[Row] | dict[tuple[int, str], Row]]] = (
             ("add_scope", self._scopes),
             ("add_content", self._contents),
             ("add_version", self._versions),
-            ("set_entry", self._entries.values()),
+            ("set_entry", self._entries),
             ("add_event", self._events),
             ("prune_version", self._prunes),
             ("update_scope", scope_rows),
-        ):
+        )
+        for statement, rows in buffers:
             if rows:
-                self._db.executemany(STATEMENTS[statement], rows)
-        self.records.flush()
+                values = rows.values() if isinstance(rows, dict) else rows
+                self._db.executemany(STATEMENTS[statement], values)
+                rows.clear()
 
     def _check_stored_contents(self) -> None:
         if not self._stored_contents:
@@ -252,7 +261,21 @@ class CommitBatch:
                 return path
             if occupant := self._first_live_below(scope, path, deleted):
                 return occupant
-        return None
+        return self._find_listed_occupant(path_check) if path_check.reads_listing else None
+
+    def _find_listed_occupant(self, check: PathFree) -> Path | None:
+        """Read whole scopes, after writing the rows of the transaction's earlier commits."""
+        self._write_rows()
+        parameters = {
+            "scopes": json.dumps([self.scope_state(scope).id for scope in check.scopes]),
+            "tenant": check.scopes[0].tenant,
+            "followers": check.followers,
+            "all": check.known_variants is not None,
+            "path": check.path.text,
+            "parents": json.dumps([parent.text for parent in check.path.parents]),
+        }
+        rows = self._db.execute(STATEMENTS["listed_paths"], parameters)
+        return check.find_occupant(text for [text] in rows)
 
     def _first_live_below(
         self, scope: Scope, directory: Path, deleted: AbstractSet[HeadKey]
@@ -287,21 +310,9 @@ class CommitBatch:
                 continue  # no file is added
             final = {write.path: write.entry for write in writes if write.scope == quota.scope}
             before = {path: self._head(quota.scope, path) for path in final}
-            files = sum(
-                _count(final[file_path]) - _count(_entry_of(head))
-                for file_path, head in before.items()
-            )
-            size = sum(
-                _size(final[file_path]) - _size(_entry_of(head))
-                for file_path, head in before.items()
-            )
             state = self.scope_state(quota.scope)
-            has_too_many_files = files > 0 and state.files + files > quota.max_files
-            is_too_large = (
-                quota.max_bytes is not None and size > 0 and state.size + size > quota.max_bytes
-            )
-            if has_too_many_files or is_too_large:
-                return QuotaExceeded(quota, state.files + files, state.size + size)
+            if exceeded := check_quota(quota, state, final, before):
+                return exceeded
         return None
 
     def _advance_revision(self, scope: Scope) -> ScopeState:
@@ -319,9 +330,9 @@ class CommitBatch:
             offset = max(offset, previous.version_offset)
         entry, columns = self._store_state(write, at)
         if entry is None or before is None:
-            state.files += _count(entry) - _count(before)
+            state.files += count_files(entry) - count_files(before)
             self._record_below(scope, path)
-        state.size += _size(entry) - _size(before)
+        state.size += count_bytes(entry) - count_bytes(before)
         file_id = stored_file_id(write, previous)
         head = Head(path, version, revision, at, entry, offset, write.directory, file_id)
         key = (scope, path)
@@ -377,24 +388,11 @@ class CommitBatch:
         absent = Head(write.path, 0, self.scope_state(write.scope).revision, commit.at, None)
         return self._head(write.scope, write.path) or absent
 
-    def _commit_idempotency_key(self, commit: Commit, heads: Sequence[Head]) -> None:
-        key = commit.idempotency_key
-        assert key
-        revision = max((head.revision for head in heads), default=0)
-        versions = json.dumps([head.version for head in heads])
-        self._db.execute(
-            STATEMENTS["commit_files_idempotency_key"],
-            (versions, revision, key.tenant, key.endpoint, key.key),
-        )
-
-
-def _entry_of(head: Head | None) -> Entry | None:
-    return head.entry if head else None
-
-
-def _count(entry: Entry | None) -> int:
-    return 1 if entry else 0
-
-
-def _size(entry: Entry | None) -> int:
-    return entry.blob.size if entry else 0
+    def mark_key(
+        self, key: IdempotencyKey | None, versions: Iterable[int], revision: int | None = None
+    ) -> None:
+        """Mark the key, if any, with the result of its request."""
+        if key is not None:
+            result = (json.dumps(list(versions)), revision)
+            parameters = (*result, key.tenant, key.endpoint, key.key)
+            self._db.execute(STATEMENTS["commit_idempotency_key"], parameters)

@@ -6,11 +6,13 @@ import json
 from collections.abc import Sequence
 from sqlite3 import Connection
 
+from carrel.adapters.sqlite.commit_batch import CommitBatch
 from carrel.adapters.sqlite.database import STATEMENTS, transaction
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Row
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import TimestampMs
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, PostResult
 
 
@@ -64,11 +66,15 @@ class SqliteDeliveries:
                 attempts.setdefault(id, []).append(DeliveryAttempt(at, PostResult(*posted)))
         return tuple((_delivery_from_row(row), tuple(attempts.get(row[0], ()))) for row in rows)
 
-    async def replay(self, delivery: Delivery) -> None:
-        parameters = (delivery.due_at, delivery.id, delivery.tenant)
-        await self._writer.submit(
-            lambda db, _: db.execute(STATEMENTS["replay_delivery"], parameters) and None
-        )
+    async def replay(
+        self, delivery: Delivery, idempotency_key: IdempotencyKey | None = None
+    ) -> None:
+        def replay(db: Connection, batch: CommitBatch) -> None:
+            parameters = (delivery.due_at, delivery.id, delivery.tenant)
+            db.execute(STATEMENTS["replay_delivery"], parameters)
+            batch.mark_key(idempotency_key, ())
+
+        await self._writer.submit(replay)
 
 
 def _delivery_from_row(row: Row) -> Delivery:

@@ -40,6 +40,13 @@ class SqliteIdempotencyStore:
             frees_space=True,
         )
 
+    async def unmark(self, key: IdempotencyKey) -> None:
+        parameters = _key_columns(key)
+        await self._writer.submit(
+            lambda db, _: db.execute(STATEMENTS["unmark_idempotency_key"], parameters) and None,
+            frees_space=True,
+        )
+
     async def release(self, key: IdempotencyKey) -> None:
         parameters = _key_columns(key)
         await self._writer.submit(

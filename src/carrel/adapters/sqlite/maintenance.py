@@ -13,7 +13,8 @@ from typing import Any, Final
 from msgspec.json import decode
 
 from carrel.adapters.sqlite.commit_batch import CommitBatch
-from carrel.adapters.sqlite.database import STATEMENTS, connect, is_damage, transaction
+from carrel.adapters.sqlite.damage import DamagedPage
+from carrel.adapters.sqlite.database import STATEMENTS, connect, transaction
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.sessions import index_batch
 from carrel.adapters.sqlite.table_scan import TableScan
@@ -49,10 +50,8 @@ class SqliteSnapshot:
         sql = f"SELECT count(*) FROM {_source(table)}"
         try:
             [count] = await asyncio.to_thread(lambda: self._db.execute(sql).fetchone())
-        except sqlite3.DatabaseError as error:
-            if is_damage(error):
-                return 0
-            raise
+        except DamagedPage:
+            return 0
         return int(count)
 
     async def rows(self, table: str, batch: int = 1000) -> AsyncIterator[Rows]:

@@ -9,13 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path as File
 from typing import Any, Final, TypeVar
 
-from carrel.adapters.sqlite.database import (
-    STATEMENTS,
-    connect,
-    is_damage,
-    transaction,
-    translate_damage,
-)
+from carrel.adapters.sqlite.damage import DamagedPage, name_damage
+from carrel.adapters.sqlite.database import STATEMENTS, connect, transaction
 from carrel.adapters.sqlite.rows import RECORDS_REVISION_KEY, HeadKey, head_from_row
 from carrel.adapters.sqlite.wal_index import WalIndex
 from carrel.core.identifiers import Path, Scope
@@ -55,8 +50,7 @@ class Reader:
         result: Result | None = self._results.get(key)
         if result is None:
             self.misses += 1
-            with translate_damage():
-                result = self._results[key] = find(self.db, *arguments)
+            result = self._results[key] = find(self.db, *arguments)
         else:
             self.hits += 1
         return result
@@ -68,7 +62,7 @@ class Reader:
         revision = self._revisions.get(scope)
         if revision is None or key not in self._heads:
             self.misses += 1
-            with translate_damage(path.text):
+            with name_damage(path.text):
                 revision, head = self._query_path(scope, path)
             self._revisions[scope], self._heads[key] = revision, head
         else:
@@ -81,10 +75,9 @@ class Reader:
         self._refresh()
         if id in self._bodies:
             return id, self._bodies.pop(id)
-        with translate_damage("content"):
-            row: tuple[int, bytes | None] | None = self.db.execute(
-                STATEMENTS["blob_body"], (id,)
-            ).fetchone()
+        row: tuple[int, bytes | None] | None = self.db.execute(
+            STATEMENTS["blob_body"], (id,)
+        ).fetchone()
         return row
 
     def _query_path(self, scope: Scope, path: Path) -> tuple[int, Head | None]:
@@ -95,9 +88,7 @@ class Reader:
         parameters = (path.text, scope.tenant, scope.kind, scope.name)
         try:
             row = self.db.execute(STATEMENTS["head_with_body"], parameters).fetchone()
-        except sqlite3.DatabaseError as error:
-            if not is_damage(error):
-                raise
+        except DamagedPage:
             row = self.db.execute(STATEMENTS["head_without_body"], parameters).fetchone()
             return (row[0], head_from_row(row[1:16])) if row and row[1] else (0, None)
         if row is None:
@@ -155,7 +146,7 @@ class Reader:
             db = self._local.db = connect(self._file)
             db.execute("PRAGMA query_only = ON")
             self._thread_connections.append(db)
-        with translate_damage(), transaction(db, "DEFERRED"):
+        with transaction(db, "DEFERRED"):
             return find(db)
 
     def close(self) -> None:

@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from msgspec import DecodeError
 from msgspec.json import decode
 
+from carrel.adapters.sqlite.damage import undecodable_row
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
 from carrel.core.store.blob import Blob
 from carrel.core.store.entry import (
@@ -68,9 +70,11 @@ def version_from_row(row: Row) -> Version:
 
 def record_from_row(row: Row) -> Record:
     tenant, record_type, id, revision, body, created_at, updated_at = row
-    return Record(
-        tenant, _RECORD_TYPES[record_type], id, revision, decode(body), created_at, updated_at
-    )
+    try:
+        fields = decode(body)
+    except DecodeError as error:
+        raise undecodable_row("record", f"{record_type}/{id}") from error
+    return Record(tenant, _RECORD_TYPES[record_type], id, revision, fields, created_at, updated_at)
 
 
 def scope_from_row(tenant: str, kind: str, name: str) -> Scope:

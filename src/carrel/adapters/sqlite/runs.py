@@ -10,6 +10,7 @@ from sqlite3 import Connection
 from msgspec.structs import replace
 
 from carrel.adapters.sqlite.commit_batch import CommitBatch
+from carrel.adapters.sqlite.damage import undecodable_row
 from carrel.adapters.sqlite.database import STATEMENTS, transaction
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Row, scope_from_row, scopes_to_json
@@ -17,6 +18,7 @@ from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import Scope
 from carrel.core.runs import Audience, Run, RunStatus, SnapshotLayer
 from carrel.core.store.event import RUN_ENDED_BY_STATUS, RUN_STARTED
+from carrel.core.store.idempotency import IdempotencyKey, number_from_id
 
 
 class SqliteRuns:
@@ -24,11 +26,15 @@ class SqliteRuns:
         self._reader, self._writer = reader, writer
 
     async def start(
-        self, runs: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]]
+        self,
+        runs: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]],
+        idempotency_key: IdempotencyKey | None = None,
     ) -> tuple[Run, ...]:
-        return await self._writer.submit(
-            lambda db, batch: tuple(_start_run(db, batch, *r) for r in runs)
-        )
+        def start(db: Connection, batch: CommitBatch) -> tuple[Run, ...]:
+            batch.mark_key(idempotency_key, (number_from_id(run.id) for run, _ in runs))
+            return tuple(_start_run(db, batch, *r) for r in runs)
+
+        return await self._writer.submit(start)
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Run | None, ...]:
         if len(ids) == 1:  # every read of a file in a run reads the run
@@ -74,7 +80,11 @@ class SqliteRuns:
 
 def _run_from_row(row: Row, layers: tuple[SnapshotLayer, ...]) -> Run:
     id, tenant, kind, name, workflow, mode, status, author, started_at, ended_at = row[:10]
-    parent, replay_of, snapshot_kept, variables = row[10:]
+    parent, replay_of, snapshot_kept, variables_json = row[10:]
+    try:
+        variables = json.loads(variables_json)
+    except ValueError as error:
+        raise undecodable_row("run", id) from error
     return Run(
         id=id,
         tenant=tenant,
@@ -89,7 +99,7 @@ def _run_from_row(row: Row, layers: tuple[SnapshotLayer, ...]) -> Run:
         replay_of=replay_of,
         snapshot_kept=bool(snapshot_kept),
         snapshot=layers,
-        variables=json.loads(variables),
+        variables=variables,
     )
 
 

@@ -11,10 +11,12 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain
 from sqlite3 import Connection, Cursor
 from typing import Final
 
 from carrel.adapters.sqlite.commit_batch import CommitBatch
+from carrel.adapters.sqlite.damage import undecodable_row
 from carrel.adapters.sqlite.database import STATEMENTS
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Row
@@ -37,6 +39,7 @@ from carrel.core.sessions import (
     TranscriptHit,
     limit_by_size,
 )
+from carrel.core.store.idempotency import IdempotencyKey, number_from_id
 
 _THREAD_THRESHOLD_CHARACTERS: Final = 64 * 1024
 """From this size on entries are tokenized and written in a thread."""
@@ -48,10 +51,17 @@ class SqliteSessions:
     def __init__(self, reader: Reader, writer: Writer) -> None:
         self._reader, self._writer = reader, writer
 
-    async def start(self, sessions: Sequence[Session]) -> tuple[Session, ...]:
-        return await self._writer.submit(
-            lambda db, _: tuple(_start_session(db, session) for session in sessions)
-        )
+    async def start(
+        self, sessions: Sequence[Session], idempotency_key: IdempotencyKey | None = None
+    ) -> tuple[Session, ...]:
+        def start(db: Connection, batch: CommitBatch) -> tuple[Session, ...]:
+            created = sum(_start_session(db, session) for session in sessions)
+            numbers = (number_from_id(session.id) for session in sessions)
+            batch.mark_key(idempotency_key, chain([created], numbers))
+            by_key = _read_sessions(db, [(session.tenant, session.id) for session in sessions])
+            return tuple(by_key[session.tenant, session.id] for session in sessions)
+
+        return await self._writer.submit(start)
 
     async def append(self, additions: Sequence[SessionAppend]) -> tuple[Session | None, ...]:
         is_long = (
@@ -64,7 +74,7 @@ class SqliteSessions:
         )
         pairs = tuple(zip(additions, terms_by_addition, strict=True))
         return await self._writer.submit(
-            lambda db, _: tuple(_append_entries(db, addition, terms) for addition, terms in pairs),
+            lambda db, batch: tuple(_append_entries(db, batch, *pair) for pair in pairs),
             is_long=is_long,
         )
 
@@ -176,18 +186,21 @@ def index_batch(
     return (tuple(rows[-1][:3]) if rows else None), len(rows)
 
 
-def _start_session(db: Connection, session: Session) -> Session:
+def _start_session(db: Connection, session: Session) -> int:
+    """Store a session unless its id is in use; return how many are new."""
     row = (
         *(session.tenant, session.id, session.agent, session.mode, session.plugin),
         session.started_at,
         session.ended_at,
     )
-    db.execute(STATEMENTS["start_session"], (*row, session.started_at))
-    return _read_sessions(db, [(session.tenant, session.id)])[session.tenant, session.id]
+    return db.execute(STATEMENTS["start_session"], (*row, session.started_at)).rowcount
 
 
 def _append_entries(
-    db: Connection, addition: SessionAppend, terms_by_entry: Sequence[Sequence[str]]
+    db: Connection,
+    batch: CommitBatch,
+    addition: SessionAppend,
+    terms_by_entry: Sequence[Sequence[str]],
 ) -> Session | None:
     entries = addition.entries
     last_entry_at = max([0, *[entry.at for entry in entries]])
@@ -211,11 +224,7 @@ def _append_entries(
         )
         db.execute(STATEMENTS["add_session_entry"], (*key_columns, *content_columns))
         add_terms(db, key_columns[0], owner, terms)
-    if key := addition.idempotency_key:
-        sequences = json.dumps(list(range(first, session.entry_count + 1)))
-        db.execute(
-            STATEMENTS["commit_idempotency_key"], (sequences, key.tenant, key.endpoint, key.key)
-        )
+    batch.mark_key(addition.idempotency_key, range(first, session.entry_count + 1))
     return session
 
 
@@ -285,9 +294,11 @@ def _session_from_row(row: Row) -> Session:
 
 def _entry_from_row(row: Row) -> TranscriptEntry:
     sequence, at, role, content, message, plugin, sender = row
-    return TranscriptEntry(
-        sequence, at, SpeakerRole(role), content.decode(), message, plugin, sender
-    )
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise undecodable_row("session_entry", str(sequence)) from error
+    return TranscriptEntry(sequence, at, SpeakerRole(role), text, message, plugin, sender)
 
 
 def _search_rows(db: Connection, parameters: Row) -> list[Row]:

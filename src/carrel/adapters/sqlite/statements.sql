@@ -42,6 +42,30 @@ SELECT path FROM entry WHERE scope = ? AND path > ? AND path < ?
    AND (content IS NOT NULL OR type = 'inode/directory')
  ORDER BY path;
 
+-- Live paths of scopes and, unless :followers is null, of the agents with this index key: their own
+-- files and pins. An empty key means all agents and templates. Unless :all, only the parents of a
+-- path, given as JSON, and what lies below it.
+-- name: listed_paths
+WITH follower AS (
+    SELECT r.type, r.id, r.body ->> 'pins' AS pins FROM record AS r
+     WHERE r.tenant = :tenant AND :followers IS NOT NULL
+       AND (r.type = 'agent' OR r.type = 'template' AND :followers = '')
+       AND (:followers = '' OR EXISTS (SELECT 1 FROM index_key AS i
+                                        WHERE i.tenant = r.tenant AND i.type = r.type
+                                          AND i.name = :followers AND i.id = r.id))),
+listed_scope AS (
+    SELECT value AS id FROM json_each(:scopes)
+    UNION
+    SELECT s.id FROM follower AS f
+     CROSS JOIN scope AS s ON s.tenant = :tenant AND s.kind = f.type AND s.name = f.id
+    UNION
+    SELECT s.id FROM follower AS f
+     CROSS JOIN scope AS s ON s.tenant = :tenant AND s.kind = 'pins' AND s.name = f.pins)
+SELECT DISTINCT e.path FROM listed_scope AS s CROSS JOIN entry AS e ON e.scope = s.id
+ WHERE (e.content IS NOT NULL OR e.type = 'inode/directory')
+   AND (:all OR e.path IN (SELECT value FROM json_each(:parents))
+        OR e.path > :path || '/' AND e.path < :path || '0');
+
 -- name: heads
 SELECT w.key, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
        e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id
@@ -371,14 +395,15 @@ ON CONFLICT DO UPDATE SET fingerprint = excluded.fingerprint, claimed_at = exclu
    versions = NULL, revision = NULL, status = NULL, sealed = NULL;
 
 -- name: commit_idempotency_key
-UPDATE idempotency_key SET versions = ? WHERE tenant = ? AND endpoint = ? AND key = ?;
-
--- name: commit_files_idempotency_key
 UPDATE idempotency_key SET versions = ?, revision = ?
  WHERE tenant = ? AND endpoint = ? AND key = ?;
 
 -- name: complete_idempotency_key
 UPDATE idempotency_key SET status = ?, sealed = ?
+ WHERE tenant = ? AND endpoint = ? AND key = ? AND status IS NULL;
+
+-- name: unmark_idempotency_key
+UPDATE idempotency_key SET versions = NULL
  WHERE tenant = ? AND endpoint = ? AND key = ? AND status IS NULL;
 
 -- name: release_idempotency_key

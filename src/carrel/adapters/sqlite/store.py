@@ -38,6 +38,7 @@ class SqliteStore:
     recalls: SqliteRecalls
     erasure: SqliteErasure
     maintenance: SqliteMaintenance
+    objects: LargeBlobStore | None
     reader: Reader
     writer: Writer
 
@@ -74,6 +75,7 @@ async def open_store(
             recalls=SqliteRecalls(reader, writer),
             erasure=SqliteErasure(file, reader, objects),
             maintenance=SqliteMaintenance(file, reader, writer),
+            objects=objects,
             reader=reader,
             writer=writer,
         )

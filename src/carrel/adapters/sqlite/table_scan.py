@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from carrel.adapters.sqlite.database import is_damage
+from carrel.adapters.sqlite.damage import is_damage
 
 Row = Sequence[Any]
 Fetch = Callable[[sqlite3.Cursor, int], Sequence[Row]]

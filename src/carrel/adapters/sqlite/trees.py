@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from carrel.adapters.sqlite.commit_batch import CommitBatch
-from carrel.adapters.sqlite.database import STATEMENTS, transaction, translate_damage
+from carrel.adapters.sqlite.database import STATEMENTS, transaction
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import (
     AFTER_ANY_PATH,
@@ -28,6 +28,10 @@ from carrel.core.store.tree import Tree, build_tree
 
 _MAX_LOOP_WRITES: Final = 32
 """Calls with more writes run in a thread."""
+_MIN_PRELOADED_WRITES: Final = 4
+"""A commit with more writes reads all heads that it needs in one query."""
+_MAX_LOOP_LISTINGS: Final = 8
+"""Calls that read at least so many listings, or those of all followers, run in a thread."""
 _MAX_CACHED_HEADS: Final = 50_000
 """Limit of heads in cached trees."""
 _MAX_LOOP_FILES: Final = 500
@@ -53,7 +57,7 @@ class SqliteTrees:
             if isinstance(scope, Scope):
                 return (self._reader.read_path(scope, path),)
         requested = None if paths is None else tuple(paths)
-        if len(layers) > _MAX_LOOP_FILES or (requested is None and self._needs_thread(layers)):
+        if self._is_large_read(layers, requested):
             return await self._reader.scan(lambda db: _read(db, layers, requested, prefix))
         key = (layers, requested, prefix)
         if requested is None and not prefix and (cached := self._find_cached(layers)):
@@ -70,8 +74,7 @@ class SqliteTrees:
         self, requests: Sequence[tuple[Scope, Path, int]]
     ) -> tuple[Version | None, ...]:
         requested = json.dumps([[s.tenant, s.kind, s.name, p.text, n] for s, p, n in requests])
-        with translate_damage():
-            rows = self._reader.db.execute(STATEMENTS["versions"], (requested,)).fetchall()
+        rows = self._reader.db.execute(STATEMENTS["versions"], (requested,)).fetchall()
         versions_by_index = {row[0]: version_from_row(row[1:]) for row in rows}
         return tuple(versions_by_index.get(index) for index in range(len(requests)))
 
@@ -101,13 +104,16 @@ class SqliteTrees:
     async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
         if not commits:
             return ()
-        writes = 0
+        writes = listings = 0
         for commit in commits:
             writes += len(commit.writes) + len(commit.changes)
+            for check in commit.path_checks:
+                if check.reads_listing:
+                    listings += 1 if check.followers is None else _MAX_LOOP_LISTINGS
         work = partial(self._apply, commits)
         return await self._writer.submit(
             work,
-            is_long=writes > _MAX_LOOP_WRITES,
+            is_long=writes > _MAX_LOOP_WRITES or listings >= _MAX_LOOP_LISTINGS,
             commits=commits,
             frees_space=all(map(only_deletes, commits)),
         )
@@ -115,7 +121,7 @@ class SqliteTrees:
     def _apply(
         self, commits: Sequence[Commit], _: sqlite3.Connection, batch: CommitBatch
     ) -> tuple[Outcome, ...]:
-        if len(commits) > 1:
+        if len(commits) > 1 or len(commits[0].writes) > _MIN_PRELOADED_WRITES:
             batch.preload(commits)
         outcomes, counts = [], self._writer.counts
         for commit in commits:
@@ -183,6 +189,16 @@ class SqliteTrees:
                         tree.scope, tree, len(tree.heads) + len(tree.tombstones) + 1
                     )
         return trees
+
+    def _is_large_read(
+        self, layers: tuple[Scope | SnapshotLayer, ...], paths: tuple[Path, ...] | None
+    ) -> bool:
+        """Whether a read runs in a thread."""
+        if len(layers) > _MAX_LOOP_FILES:
+            return True
+        if paths is None:
+            return self._needs_thread(layers)
+        return len(layers) * len(paths) > _MAX_LOOP_FILES
 
     def _needs_thread(self, layers: tuple[Scope | SnapshotLayer, ...]) -> bool:
         scopes = tuple(_scope(layer) for layer in layers)

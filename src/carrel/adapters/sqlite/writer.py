@@ -21,7 +21,7 @@ from time import perf_counter
 from typing import Any, Final, TypeVar
 
 from carrel.adapters.sqlite.commit_batch import CommitBatch
-from carrel.adapters.sqlite.database import connect, corrupt_content
+from carrel.adapters.sqlite.database import connect
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.reserve import DiskReserve
 from carrel.adapters.sqlite.rows import HeadKey
@@ -248,8 +248,8 @@ class Writer:
         return self._cache
 
     def _translate(self, problem: BaseException) -> BaseException:
-        """Return CorruptContent for a damaged page and StorageFull for a full disk."""
-        return corrupt_content(problem) or self.reserve.translate(problem)
+        """Return StorageFull for a full disk."""
+        return self.reserve.translate(problem)
 
     def _roll_back(self) -> None:
         self._cache = None

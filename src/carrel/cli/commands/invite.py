@@ -8,6 +8,7 @@ import click
 
 from carrel.cli.connection import run_on_server
 from carrel.cli.console import print_json, server_options
+from carrel.cli.targets import find_person_id
 
 if TYPE_CHECKING:
     from carrel_client import AsyncClient, Invitation
@@ -26,7 +27,4 @@ def invite(person: str, as_json: bool, **options: Any) -> None:
 
 
 async def _invite(client: AsyncClient, person: str) -> Invitation:
-    if "@" in person:
-        ids = {record.email.casefold(): record.id for record in await client.people.list()}
-        person = ids.get(person.casefold(), person)
-    return await client.people.invite(person)
+    return await client.people.invite(await find_person_id(client, person))

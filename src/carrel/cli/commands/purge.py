@@ -18,6 +18,7 @@ _COUNT_LABELS = {
     "versions": "file versions",
     "paths": "file paths",
     "records": "records",
+    "calls": "cancelled tool calls",
     "contents": "unreferenced contents",
     "version": "authors and reasons of versions",
     "run": "runs",

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carrel.cli import formatting
+from carrel.cli.commands.file_tree import commit_to_json
 from carrel.cli.commands.put import quote_etag
 from carrel.cli.connection import files_of, run_on_server
 from carrel.cli.console import print_json, server_options
 from carrel.cli.targets import FILE, Target
-from carrel.cli.transfers import commit_to_json
 
 if TYPE_CHECKING:
     from carrel_client import AsyncClient, CommitResult

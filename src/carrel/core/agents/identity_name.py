@@ -9,6 +9,7 @@ import re
 from typing import Final
 
 from carrel.core.agents.persona import field_values, find_field
+from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.markdown.fences import (
     BULLET_PATTERN,
@@ -21,6 +22,7 @@ from carrel.core.markdown.fences import (
 )
 from carrel.core.markdown.labelled_lines import replace_value
 from carrel.core.overlay.placeholders import sanitize_value
+from carrel.core.text_validation import single_line
 
 IDENTITY_PATH: Final = Path("IDENTITY.md")
 _NAME: Final = "name"
@@ -52,6 +54,17 @@ def parse_names(text: bytes) -> tuple[str, ...]:
     """
     file = _decode(text)
     return () if file is None else field_values(file, _NAME)
+
+
+def parse_agent_name(text: str) -> str:
+    """Parse the name of an agent: one line that IDENTITY.md can show.
+
+    Raises ValidationError, also for a name that would read back as empty there, as quote marks do.
+    """
+    name = single_line(text, "name")
+    if not parse_names(rename_identity(b"", name)):
+        raise ValidationError("name must have more than quote marks or a text in parentheses")
+    return name
 
 
 def uses_agent_name(text: bytes) -> bool:

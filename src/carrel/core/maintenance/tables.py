@@ -111,6 +111,9 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
 DERIVED_TABLES: Final = frozenset({"search_term"})
 """Tables rebuilt from the others after a restore."""
 
+LARGE_BLOB_TABLES: Final = frozenset({"large_content", "content_part"})
+"""Tables of PostgreSQL whose contents a backup holds as objects, like those of a bucket."""
+
 KEY_LENGTHS: Final[Mapping[str, int]] = {
     **dict.fromkeys(TABLES, 1),
     **{"entry": 2, "version": 3, "run_layer": 2, "record": 3, "index_key": 4},

@@ -11,6 +11,19 @@ from carrel.core.overlay.file_classes import FileClass, FileClassRules
 from carrel.core.store.blob import Blob
 
 
+def find_new_collisions(
+    before: FileClassRules, after: FileClassRules, layers: Layers
+) -> Iterator[Path]:
+    """Live paths of a stack that would collide with a protected path in letter case."""
+    paths = {path for tree in layers for path in tree.heads if tree.entry(path)}
+    for protected, other in after.find_collisions(paths):
+        if not before.collide(protected, other):
+            yield from (protected, other)
+    for path in paths:
+        if after.find_lookalike(path) and not before.find_lookalike(path):
+            yield path
+
+
 def blobs_no_longer_rendered(
     before: FileClassRules, after: FileClassRules, layers: Layers
 ) -> Iterator[tuple[Path, Blob]]:

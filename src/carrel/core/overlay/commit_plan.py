@@ -6,13 +6,13 @@ if all of them are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.core.errors import Conflict, NotFound, Refusal
-from carrel.core.identifiers import Path, Scope, Stack
+from carrel.core.identifiers import Path, Scope
 from carrel.core.overlay import agent_writes, planned_writes
 from carrel.core.overlay.agent_resolution import AgentFileResolver
 from carrel.core.overlay.agent_writes import NewContent
@@ -40,8 +40,6 @@ class CommitContext(Struct, frozen=True):
     """With every path that a change names, and the parents of directories that are made."""
     resolver: AgentFileResolver | None = None
     """Set for the workspace of an agent."""
-    checked_scopes: Mapping[Path, Stack] = {}
-    """Scopes in which each path of a shared layer must be free; empty for other workspaces."""
 
     @property
     def scope(self) -> Scope:
@@ -95,10 +93,7 @@ def _plan_put(context: CommitContext, change: FileChange, type: str) -> PlannedW
     if context.resolver is not None:
         content = NewContent(change.blob, type, change.accept_template_update)
         return agent_writes.plan_agent_put(layers, path, content, context.resolver, condition)
-    planned = planned_writes.plan_put(layers, path, change.blob, condition, type)
-    if scopes := context.checked_scopes.get(path):
-        return replace(planned, path_checks=(PathFree(path, scopes),))
-    return planned
+    return planned_writes.plan_put(layers, path, change.blob, condition, type)
 
 
 def _plan_delete(context: CommitContext, path: Path, condition: WriteCondition) -> PlannedWrite:

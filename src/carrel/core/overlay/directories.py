@@ -30,27 +30,27 @@ def list_entries(
     `directories` are those that exist by themselves, with their times. In a flat workspace a name
     can be both a file and a directory.
     """
-    found: dict[tuple[str, bool], DirectoryEntry] = {}
+    entries: dict[tuple[str, bool], DirectoryEntry] = {}
     for file in files:
         text, size, at = file.path.text, file.blob.size, file.head.at
         if not text.startswith(prefix):
             continue
         name, slash, _ = text[len(prefix) :].partition("/")
         if slash:
-            _add_to_directory(found, prefix + name, size, at)
+            _add_to_directory(entries, prefix + name, size, at)
         else:
-            found[text, False] = DirectoryEntry(text, file, size, at)
+            entries[text, False] = DirectoryEntry(text, file, size, at)
     for path, at in directories.items():
         if path.text.startswith(prefix):
             name = path.text[len(prefix) :].partition("/")[0]
-            _add_to_directory(found, prefix + name, 0, at)
-    return [found[key] for key in sorted(found)]
+            _add_to_directory(entries, prefix + name, 0, at)
+    return [entries[key] for key in sorted(entries)]
 
 
 def _add_to_directory(
-    found: dict[tuple[str, bool], DirectoryEntry], path: str, size: int, at: TimestampMs
+    entries: dict[tuple[str, bool], DirectoryEntry], path: str, size: int, at: TimestampMs
 ) -> None:
-    entry = found.get((path, True))
+    entry = entries.get((path, True))
     if entry is not None:
         size, at = size + entry.size, max(at, entry.updated_at)
-    found[path, True] = DirectoryEntry(path, None, size, at)
+    entries[path, True] = DirectoryEntry(path, None, size, at)

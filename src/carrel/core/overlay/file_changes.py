@@ -158,8 +158,8 @@ def _expand_transfer(change: FileChange, contents: DirectoryContents) -> Iterato
         yield replace(change, path=Path(change.path.text + path.text[length:]), source=path)
     for path, attributes in contents.directories.items():
         target = Path(change.path.text + path.text[length:])
-        made = FileChange(ChangeKind.MAKE_DIRECTORY, target, index=change.index)
-        yield replace(made, attributes=attributes)
+        directory = FileChange(ChangeKind.MAKE_DIRECTORY, target, index=change.index)
+        yield replace(directory, attributes=attributes)
         if change.kind is ChangeKind.MOVE:
             removed = FileChange(ChangeKind.REMOVE_DIRECTORY, path, index=change.index)
             yield removed
@@ -182,9 +182,9 @@ def commit_refusal(failures: Sequence[FailedChange]) -> Refusal:
     """Refusal of a commit: the one that takes precedence, with every failed change."""
     refusals = [failure.refusal for failure in failures]
     refusal = min(refusals, key=_precedence)
-    shown = [failure for failure in failures if _is_shown_with(failure.refusal, refusal)]
-    shown.sort(key=lambda failure: failure.change.index)
-    failed = [_failure_details(failure) for failure in shown]
+    visible = [failure for failure in failures if _is_shown_with(failure.refusal, refusal)]
+    visible.sort(key=lambda failure: failure.change.index)
+    failed = [_failure_details(failure) for failure in visible]
     refusal.details = {**refusal.details, "failed": failed}
     return refusal
 

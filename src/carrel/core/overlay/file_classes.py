@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path
+from carrel.core.path_spelling import fold_path, is_variant, path_prefixes
 
 MAX_PATTERN_LENGTH: Final = 256
 MAX_RULES: Final = 100
@@ -45,10 +46,8 @@ BUILT_IN_RULES: Final = (
 )
 """Rules that a tenant cannot override."""
 
-_VARIATION_SELECTORS: Final = frozenset(
-    map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
-)
 _WILDCARD: Final = re.compile(r"\*\*/|\*\*|\*|\?")
+_TOKEN: Final = re.compile(rf"{_WILDCARD.pattern}|.", re.DOTALL)
 _WILDCARD_REGEX: Final = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
@@ -87,15 +86,9 @@ def _compile_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile("".join((*parts, re.escape(pattern[position:]))), re.DOTALL)
 
 
-@lru_cache(maxsize=8192)
-def _fold_path(text: str) -> str:
-    """Path as compared by case-insensitive and normalizing file systems."""
-    visible = "".join(c for c in unicodedata.normalize("NFKC", text) if not _is_ignored(c))
-    return "/".join(segment.rstrip(" .") for segment in visible.casefold().split("/"))
-
-
-def _is_ignored(character: str) -> bool:
-    return unicodedata.category(character) == "Cf" or character in _VARIATION_SELECTORS
+def split_pattern(pattern: str) -> Sequence[str]:
+    """Wildcards and single characters of a pattern, in order."""
+    return [token[0] for token in _TOKEN.finditer(pattern)]
 
 
 def matches_any(path: Path, patterns: Iterable[str]) -> bool:
@@ -123,9 +116,9 @@ class FileClassRules(Struct, frozen=True, cache_hash=True):
 
         Raises ValidationError if the path or a parent differs from a pinned or managed path, or
         from a parent of one, only in letter case or in characters that some file systems ignore.
-        Existing paths that a wildcard protects are found by `find_colliding_path`.
+        Existing paths that a wildcard protects are found by `collide`.
         """
-        collision = find_collision(self, path.text)
+        collision = self.find_lookalike(path)
         if collision is not None:
             problem = "collides on some file systems with a path that is"
             raise ValidationError(f"{path} {problem} {collision}")
@@ -135,34 +128,34 @@ class FileClassRules(Struct, frozen=True, cache_hash=True):
         """Whether a wildcard may protect another path that differs in letter case alone."""
         return _matches_protecting_wildcard(self, path.text)
 
-    def find_colliding_path(self, path: Path, existing: Iterable[Path]) -> Path | None:
-        """First existing path that collides with a path to be written.
+    def find_lookalike(self, path: Path) -> FileClass | None:
+        """Class of a rule that only another spelling of the path or a parent matches."""
+        return find_collision(self, path.text)
 
-        One of both is pinned or managed, and the paths, or parents of them, differ only as
-        described at `check_path`.
-        """
-        names = {_fold_path(prefix): prefix for prefix in _prefixes(path.text)}
-        is_protected = self.class_of(path) is not FileClass.LIVE
-        for other in existing:
-            if any(
-                names.get(_fold_path(prefix), prefix) != prefix for prefix in _prefixes(other.text)
-            ) and (is_protected or self.class_of(other) is not FileClass.LIVE):
-                return other
-        return None
+    def is_protective_of(self, path: Path) -> bool:
+        """Whether a rule may make another spelling of a path collide with it."""
+        is_live = self.class_of(path) is FileClass.LIVE
+        return not is_live or self.may_collide(path) or self.find_lookalike(path) is not None
+
+    def collide(self, path: Path, other: Path) -> bool:
+        """Whether two paths are variants of each other and one is pinned or managed."""
+        return is_variant(path.text, other.text) and not (
+            self.class_of(path) is FileClass.LIVE and self.class_of(other) is FileClass.LIVE
+        )
 
     def find_collisions(self, paths: Iterable[Path]) -> Sequence[tuple[Path, Path]]:
-        """Pairs of a protected path and another one that collide, as in `find_colliding_path`."""
+        """Pairs of a protected path and another one that collide, as in `collide`."""
         ordered = sorted(paths)
         spellings: dict[str, tuple[str, Path]] = {}
         for path in ordered:
             if self.class_of(path) is not FileClass.LIVE:
-                for prefix in _prefixes(path.text):
-                    spellings.setdefault(_fold_path(prefix), (prefix, path))
+                for prefix in path_prefixes(path.text):
+                    spellings.setdefault(fold_path(prefix), (prefix, path))
         return [
             (spellings[folded][1], path)
             for path in ordered
-            for prefix in _prefixes(path.text)
-            if (folded := _fold_path(prefix)) in spellings and spellings[folded][0] != prefix
+            for prefix in path_prefixes(path.text)
+            if (folded := fold_path(prefix)) in spellings and spellings[folded][0] != prefix
         ]
 
     def deciding_rule(self, path: Path) -> int | None:
@@ -211,12 +204,12 @@ def match_class(classes: FileClassRules, text: str) -> FileClass:
 def find_collision(classes: FileClassRules, text: str) -> FileClass | None:
     """Class of a rule that a path or a parent matches only as other file systems compare it."""
     file_class = match_class(classes, text)
-    prefixes = [(prefix, _fold_path(prefix)) for prefix in _prefixes(text)]
+    prefixes = [(prefix, fold_path(prefix)) for prefix in path_prefixes(text)]
     for rule in (*BUILT_IN_RULES, *classes.rules):
         if rule.file_class is FileClass.LIVE:
             continue
-        for pattern in _prefixes(rule.pattern):
-            # Which of two paths of one wildcard exists decides: see find_colliding_path.
+        for pattern in path_prefixes(rule.pattern):
+            # Which of two paths of one wildcard exists decides: see FileClassRules.collide.
             if rule.file_class is file_class and _WILDCARD.search(pattern):
                 continue
             if any(
@@ -234,14 +227,7 @@ def _matches_protecting_wildcard(classes: FileClassRules, text: str) -> bool:
         _compile_pattern(pattern).fullmatch(prefix)
         for rule in classes.rules
         if rule.file_class is not FileClass.LIVE
-        for pattern in _prefixes(rule.pattern)
+        for pattern in path_prefixes(rule.pattern)
         if _WILDCARD.search(pattern)
-        for prefix in _prefixes(text)
+        for prefix in path_prefixes(text)
     )
-
-
-@lru_cache(maxsize=8192)
-def _prefixes(text: str) -> tuple[str, ...]:
-    """A path or pattern and its parents, outermost first."""
-    segments = text.split("/")
-    return tuple("/".join(segments[: i + 1]) for i in range(len(segments)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from carrel.core.errors import Conflict, NotFound
+from carrel.core.errors import Busy, Conflict, NotFound
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay.compose import File, Layers, resolve, upstream_blob
 from carrel.core.overlay.write_condition import UNCONDITIONAL, WriteCondition
@@ -22,9 +22,11 @@ class PlannedWrite(Struct, frozen=True, gc=False):
     """Checks that a possibly new path is free."""
 
 
-def path_occupied_error(occupied: PathOccupied) -> Conflict:
-    """Refusal for a path that is not free."""
+def path_occupied_error(occupied: PathOccupied) -> Conflict | Busy:
+    """Refusal for a path that is not free; Busy if the decision must be repeated."""
     path, occupant = occupied.check.path, occupied.occupant
+    if occupied.is_by_variant:
+        return Busy(f"{path} collides on some file systems with {occupant}, a new file")
     if occupant in path.parents:
         return Conflict(f"{path} cannot be a file: {occupant} is a file", path=occupant.text)
     if occupant == path:

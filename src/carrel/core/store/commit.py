@@ -6,11 +6,12 @@ it or nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
 from carrel.core.identifiers import Path, Scope, TimestampMs
+from carrel.core.path_spelling import is_variant
 from carrel.core.store.entry import Entry, FileAttributes, Head, VersionSource, new_file_id
 from carrel.core.store.event import RECORD_CHANGED, EventDraft
 from carrel.core.store.idempotency import IdempotencyKey
@@ -88,7 +89,8 @@ class Quota(Struct, frozen=True, gc=False):
 class PathFree(Struct, frozen=True, gc=False):
     """Expectation that `path` is free for a file.
 
-    No parent is a file, nothing lies below it, and it is no directory.
+    No parent is a file, nothing lies below it, and it is no directory. With `known_variants`, no
+    other path is a variant of it: see `is_variant`.
     """
 
     path: Path
@@ -97,6 +99,33 @@ class PathFree(Struct, frozen=True, gc=False):
 
     Always satisfied if the path is a file in the first.
     """
+    followers: str | None = None
+    """Index key of the agents whose own files and pins are checked too.
+
+    Empty means all agents and templates. The commit writes to the layer below them, so that none
+    of them can get a path meanwhile.
+    """
+    known_variants: tuple[Path, ...] | None = None
+    """Variants that are allowed; None allows all."""
+
+    @property
+    def reads_listing(self) -> bool:
+        """Whether the check needs the paths of whole scopes."""
+        return self.followers is not None or self.known_variants is not None
+
+    def find_occupant(self, texts: Iterable[str]) -> Path | None:
+        """First live path of the listed scopes that does not leave `path` free."""
+        parents, below = {parent.text for parent in self.path.parents}, f"{self.path.text}/"
+        variants = self.known_variants
+        allowed_variants = None if variants is None else {path.text for path in variants}
+        for text in sorted(texts):
+            if text in parents or text.startswith(below):
+                return Path(text)
+            if allowed_variants is None or text in allowed_variants:
+                continue
+            if is_variant(self.path.text, text):
+                return Path(text)
+        return None
 
 
 class Commit(Struct, frozen=True, gc=False):
@@ -188,7 +217,12 @@ class PathOccupied(Struct, frozen=True, gc=False):
 
     check: PathFree
     occupant: Path
-    """Existing file above or below the path, or a directory below or at it."""
+    """Existing file above or below the path, a directory below or at it, or a variant of it."""
+
+    @property
+    def is_by_variant(self) -> bool:
+        """Whether the occupant differs from the path only in its spelling."""
+        return is_variant(self.check.path.text, self.occupant.text)
 
 
 class QuotaExceeded(Struct, frozen=True, gc=False):

@@ -18,6 +18,16 @@ class IdempotencyKey:
     key: str
 
 
+def number_from_id(id: str) -> int:
+    """Number in the hex digits of an id, to mark a key with what was created."""
+    return int(id.rpartition("_")[2].replace("-", ""), 16)
+
+
+def id_from_number(prefix: str, number: int) -> str:
+    """Id with this prefix and number, the reverse of `number_from_id`."""
+    return f"{prefix}_{number:024x}"
+
+
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
     """A sent response.
@@ -48,7 +58,7 @@ class KeyMismatch:
 class Committed:
     """The change was committed but the response was not stored.
 
-    `versions` are its result.
+    `versions` are its result: versions of files, or numbers of entries and ids.
     """
 
     versions: tuple[int, ...]

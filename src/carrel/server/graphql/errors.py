@@ -59,7 +59,7 @@ CODES: Final[dict[type[Refusal], str]] = {
 }
 
 
-class UnreadableFile(Exception):
+class UnreadableFile(CorruptContent):
     """Stored content of a named file could not be read."""
 
     def __init__(self, name: str, problem: CorruptContent) -> None:
@@ -103,8 +103,6 @@ class ErrorFormatter:
     def _format_failure(self, cause: BaseException) -> dict[str, Any]:
         reason, message = failure_code_and_message(cause)
         extensions = {"code": INTERNAL, "correlationId": self._correlation_id(cause)}
-        if isinstance(cause, UnreadableFile):
-            return {"message": str(cause), "extensions": extensions}
         return {"message": message, "extensions": extensions | {"reason": reason}}
 
     def _correlation_id(self, error: BaseException) -> str:

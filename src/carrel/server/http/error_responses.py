@@ -27,7 +27,6 @@ from carrel.core.errors import (
     WorkspaceTooLarge,
 )
 from carrel.core.outages import failed_component, failure_code_and_message
-from carrel.ports import CorruptContent
 from carrel.server.http.response import JSON_TYPE, HeaderPairs, Response, encode
 
 REFUSAL_STATUS: Final[dict[type[Refusal], int]] = {
@@ -64,7 +63,7 @@ CORRUPT: Final = (500, "corrupt")
 UNAVAILABLE: Final = (503, "unavailable")
 STORAGE_FULL: Final = (507, "storage_full")
 FAILURE_STATUS: Final = {
-    code: status for status, code in (INTERNAL_ERROR, UNAVAILABLE, STORAGE_FULL)
+    code: status for status, code in (INTERNAL_ERROR, CORRUPT, UNAVAILABLE, STORAGE_FULL)
 }
 
 
@@ -104,8 +103,6 @@ def refusal_response(refusal: Refusal) -> Response:
 def failure_response(error: Exception, correlation_id: str) -> Response:
     """Response for an outage, damaged content or a bug; the caller can quote the id."""
     details = {"correlationId": correlation_id, **failed_component(error)}
-    if isinstance(error, CorruptContent):
-        return problem_response(CORRUPT, str(error), details)
     code, message = failure_code_and_message(error)
     status = FAILURE_STATUS[code]
     headers = [] if status == INTERNAL_ERROR[0] else [(b"retry-after", b"10")]

@@ -27,7 +27,9 @@ class _SealedResponse(msgspec.Struct, frozen=True, array_like=True):
     body: bytes
 
 
-_decode: Final = msgspec.json.Decoder(_SealedResponse).decode
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(_SealedResponse).decode
+_decode_json: Final = msgspec.json.Decoder(_SealedResponse).decode
 
 
 async def respond_once(
@@ -99,11 +101,13 @@ def _encode_response(response: Response) -> tuple[int, bytes]:
         for n, v in response.headers
         if n in _STORED_HEADERS
     ]
-    return response.status, encode(_SealedResponse(headers, response.body))
+    # In MessagePack the body stays as it is, so a text to erase is found in it.
+    return response.status, _encode(_SealedResponse(headers, response.body))
 
 
 def _decode_response(status: int, content: bytes) -> Response:
-    decoded = _decode(content)
+    # An earlier version stored JSON; such responses expire within a day.
+    decoded = (_decode_json if content.startswith(b"[") else _decode)(content)
     headers = [(n.encode("latin-1"), v.encode("latin-1")) for n, v in decoded.headers]
     return _as_replay(Response(status, decoded.body, headers))
 

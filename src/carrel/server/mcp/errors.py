@@ -11,7 +11,6 @@ from mcp.shared.exceptions import MCPError
 
 from carrel.core.errors import Refusal
 from carrel.core.outages import failure_code_and_message
-from carrel.ports import CorruptContent
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,10 +40,7 @@ def log_failures(
             except Refusal as refusal:
                 raise refusal_error(refusal) from None
             except Exception as failure:
-                if isinstance(failure, CorruptContent):
-                    code, message = "corrupt", str(failure)
-                else:
-                    code, message = failure_code_and_message(failure)
+                code, message = failure_code_and_message(failure)
                 data = {"error": code, "correlationId": log_failure(failure)}
                 raise MCPError(types.INTERNAL_ERROR, message, data) from None
 

@@ -66,10 +66,10 @@ async def test_a_preview_lists_changes_and_changes_nothing(owner: httpx.AsyncCli
 async def test_a_preview_counts_the_files_of_each_rule_that_decides_them(
     owner: httpx.AsyncClient,
 ) -> None:
-    patterns = ("docs/a*", "docs/**", "docs/b.md", "GUARDRAILS.md", "later/*")
+    patterns = ("docs/a*", "docs/**", "*.md", "later/*")
     rules = [{"pattern": pattern, "class": "pinned"} for pattern in patterns]
     result = await preview(owner, {"classes": rules})
-    assert [rule["files"] for rule in result["rules"]] == [1, 1, 0, 0, 0]
+    assert [rule["files"] for rule in result["rules"]] == [1, 1, 4, 0]
     assert [rule["pattern"] for rule in result["rules"]] == list(patterns)
 
 
@@ -86,6 +86,43 @@ async def test_a_rule_that_can_never_match_is_refused(
             await owner.post("/v1/policy/preview", json=policy),
         ):
             assert (answer.status_code, answer.json()["error"]) == (400, "validation_error")
+
+
+@pytest.mark.parametrize(
+    "patterns",
+    [("docs/**", "docs/b.md"), ("GUARDRAILS.md",), ("*.md", "a?.md"), ("x", "x"), ("**", "a/*")],
+)
+async def test_a_rule_that_another_one_always_outranks_is_refused(
+    owner: httpx.AsyncClient, patterns: tuple[str, ...]
+) -> None:
+    rules = [{"pattern": pattern, "class": "pinned"} for pattern in patterns]
+    for send, url in ((owner.put, "/v1/policy"), (owner.post, "/v1/policy/preview")):
+        answer = await send(url, json={"classes": rules})
+        assert (answer.status_code, answer.json()["error"]) == (400, "validation_error")
+        assert f"{patterns[-1]!r} can never match" in answer.json()["message"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "agent_path", "template_path", "named"),
+    [
+        ("law/**", "law/x.md", "law/X.md", ["law/X.md", "law/x.md"]),
+        ("**/x.md", "law/x.md", "Law/y.txt", ["Law/y.txt", "law/x.md"]),
+        ("law/x.md", "Law/x.md", "z", ["Law/x.md"]),
+    ],
+)
+async def test_a_policy_that_would_pin_one_of_two_variants_is_refused(
+    owner: httpx.AsyncClient, pattern: str, agent_path: str, template_path: str, named: list[str]
+) -> None:
+    for url in (f"agents/ann/files/{agent_path}", f"templates/sales/files/{template_path}"):
+        assert (await owner.put(f"/v1/{url}", json={"content": "x"})).status_code == 200
+    policy = {"classes": [{"pattern": pattern, "class": "pinned"}]}
+    refused = await owner.put("/v1/policy", json=policy)
+    assert (refused.status_code, refused.json()["error"]) == (409, "conflict")
+    assert refused.json()["details"] == {"collidingPaths": named}
+    assert all(path in refused.json()["message"] for path in named)
+    assert (await owner.get("/v1/policy")).json()["classes"] == []
+    await owner.delete(f"/v1/agents/ann/files/{agent_path}")
+    assert (await owner.put("/v1/policy", json=policy)).status_code == 200
 
 
 async def test_a_decomposed_pattern_pins_the_composed_path(owner: httpx.AsyncClient) -> None:

@@ -37,6 +37,20 @@ def is_stored(directory: File) -> bool:
     return any(VALUE.encode() in file.read_bytes() for file in files)
 
 
+async def create_targets(owner: httpx.AsyncClient) -> dict[str, str]:
+    """Records to change, by their place in a URL."""
+    webhook = {"url": "https://a.example/hook", "events": ["*"]}
+    person = {"name": "Luis", "email": "luis@x.example", "role": "member"}
+    await owner.put("/v1/agents/kate/items/key", json={"value": "one"})
+    return {
+        "webhook": (await owner.post("/v1/webhooks", json=webhook)).json()["id"],
+        "person": (await owner.post("/v1/people", json=person)).json()["id"],
+        "workspace": (await owner.post("/accounts/me/workspaces", json={"name": "w"})).json()[
+            "workspaceId"
+        ],
+    }
+
+
 CONFIG = {"model": TEXT, "unknown": {VALUE: [TEXT]}}
 SENT: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "agent": ("POST", "/v1/agents", {"slug": "luis", "name": TEXT, "config": CONFIG}, "/v1/agents"),
@@ -77,6 +91,31 @@ SENT: dict[str, tuple[str, str, dict[str, Any], str]] = {
         {"sourcePlugin": TEXT},
         "/v1/agents/kate/sessions",
     ),
+    "person change": (
+        "PATCH",
+        "/v1/people/{person}",
+        {"name": TEXT, "title": TEXT, "pronouns": TEXT},
+        "/v1/people",
+    ),
+    "workspace change": (
+        "PATCH",
+        "/accounts/me/workspaces/{workspace}",
+        {"name": TEXT, "description": TEXT},
+        "/accounts/me/workspaces",
+    ),
+    "deleted file": (
+        "DELETE",
+        "/v1/agents/kate/files/a.md",
+        {},
+        "/v1/agents/kate/files/a.md/history",
+    ),
+    "deleted item": ("DELETE", "/v1/agents/kate/items/key", {}, "/v1/audit"),
+    "tool call": (
+        "POST",
+        "/v1/agents/kate/tools/remember",
+        {"arguments": {"content": TEXT}, "callId": TEXT.replace(" ", "-")},
+        "/v1/agents/kate/memories",
+    ),
     "memory": (
         "POST",
         "/v1/agents/kate/memories",
@@ -91,11 +130,12 @@ async def test_a_secret_in_free_text_is_redacted(
     owner: httpx.AsyncClient, sent: str, tmp_path: File
 ) -> None:
     method, url, body, listed = SENT[sent]
+    url = url.format(**await create_targets(owner))
     answer = await owner.request(method, url, json=body, headers={"Carrel-Reason": TEXT})
     assert answer.status_code < 300, answer.text
     texts = [answer.text, (await owner.get(listed)).text, (await owner.get("/v1/audit")).text]
     assert VALUE not in "".join(texts)
-    if sent not in ("policy", "file"):
+    if sent not in ("policy", "file", "deleted item"):
         assert json.dumps(MARKER)[1:-1] in texts[0] + texts[1]
     assert not is_stored(tmp_path)
 
@@ -105,6 +145,30 @@ async def test_a_slug_with_a_secret_is_refused_without_it(owner: httpx.AsyncClie
         refused = await owner.post(url, json={"slug": VALUE, "name": "x"})
         assert refused.status_code == 400, refused.text
         assert VALUE not in refused.text
+
+
+REFUSED: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "path": ("PUT", f"/v1/agents/kate/files/{VALUE}.md", {"content": "b"}),
+    "media type": ("PUT", "/v1/agents/kate/files/b", {"content": "b", "contentType": f"a/{VALUE}"}),
+    "key of an item": ("PUT", f"/v1/agents/kate/items/{VALUE}", {"value": "b"}),
+    "id of a secret": ("PUT", f"/v1/secrets/{VALUE}", {"value": "another-value"}),
+    "URL": ("POST", "/v1/webhooks", {"url": f"https://a.example/{VALUE}", "events": ["*"]}),
+    "changed URL": ("PATCH", "/v1/webhooks/{webhook}", {"url": f"https://a.example/{VALUE}"}),
+    "pattern": ("PUT", "/v1/policy", {"classes": [{"pattern": f"{VALUE}.md", "class": "pinned"}]}),
+    "pattern of agents": ("PUT", "/v1/policy", {"agentWritable": [f"{VALUE}/**"]}),
+}
+
+
+@pytest.mark.parametrize("sent", REFUSED)
+async def test_a_secret_in_what_names_something_is_refused(
+    owner: httpx.AsyncClient, sent: str, tmp_path: File
+) -> None:
+    method, url, body = REFUSED[sent]
+    url = url.format(**await create_targets(owner))
+    refused = await owner.request(method, url, json=body)
+    assert (refused.status_code, "contains a secret" in refused.text) == (400, True), refused.text
+    assert VALUE not in refused.text
+    assert not is_stored(tmp_path)
 
 
 async def test_environment_variables_of_a_sandbox_keep_a_secret_sealed(

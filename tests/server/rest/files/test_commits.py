@@ -75,8 +75,8 @@ async def test_a_commit_puts_deletes_moves_and_copies_at_once(
         ("copy", "notes/copy.md", "notes/kept.md"),
     ]
     assert [row["version"] for row in results] == [1, 2, 1, 1]
-    found = await texts(ada, root)
-    assert {path: text for path, text in found.items() if path.startswith("notes/")} == {
+    contents = await texts(ada, root)
+    assert {path: text for path, text in contents.items() if path.startswith("notes/")} == {
         "notes/new.md": "new",
         "notes/moved.md": "notes/old.md",
         "notes/kept.md": "notes/kept.md",
@@ -253,10 +253,10 @@ async def test_secrets_are_redacted_in_what_is_put_moved_and_copied(
     )
 
     assert response.json()["results"][0]["redacted"] == ["word"]
-    found = await texts(ada, root)
-    assert found.pop("kept.md") == "also sesame-opens"
-    assert set(found) == {"new.md", "moved.md", "copied.md"}
-    assert all("sesame" not in text and "[REDACTED:word]" in text for text in found.values())
+    contents = await texts(ada, root)
+    assert contents.pop("kept.md") == "also sesame-opens"
+    assert set(contents) == {"new.md", "moved.md", "copied.md"}
+    assert all("sesame" not in text and "[REDACTED:word]" in text for text in contents.values())
 
 
 async def test_a_file_may_take_the_place_of_a_directory_in_one_commit(
@@ -297,9 +297,9 @@ async def test_a_directory_moves_and_is_deleted_as_one_commit(
     ]
     copied = await ada.post(f"/v1/{root}/copy", json={"from": "new/place/b", "to": "copy"})
     assert copied.json()["revision"] == moved.json()["revision"] + 1
-    found = await texts(ada, root)
-    assert found["new/place/a.md"] == "a.md"
-    assert (found["copy/c.md"], found["copy/d.md"]) == ("b/c.md", "b/d.md")
+    contents = await texts(ada, root)
+    assert contents["new/place/a.md"] == "a.md"
+    assert (contents["copy/c.md"], contents["copy/d.md"]) == ("b/c.md", "b/d.md")
 
     url = f"/v1/{root}/directories/new"
     assert (await ada.delete(url)).status_code == 409
@@ -375,3 +375,13 @@ async def test_binary_contents_are_put_as_base64(ada: httpx.AsyncClient) -> None
     response = await commit(ada, "workspaces/team", write | {"contentType": "image/png"})
     [row] = response.json()["results"]
     assert row["size"] == 2
+
+
+async def test_new_paths_of_one_commit_collide_in_letter_case(ada: httpx.AsyncClient) -> None:
+    classes = [{"pattern": "rules/**", "class": "pinned"}]
+    assert (await ada.put("/v1/policy", json={"classes": classes})).status_code == 200
+    writes = [{"op": "put", "path": path, "content": "x"} for path in ("rules/A.md", "rules/a.md")]
+    refused = await commit(ada, "templates/sales", *writes)
+    assert refused.status_code == 400, refused.text
+    assert (await commit(ada, "templates/sales", writes[0])).status_code == 200
+    assert (await commit(ada, "templates/sales", writes[1])).status_code == 400

@@ -21,7 +21,6 @@ async def marco(owner: httpx.AsyncClient) -> None:
     new = {"slug": "marco", "name": "Marco", "templateId": "sales"}
     assert (await owner.post("/v1/agents", json=new)).status_code == 201
     assert (await write(owner, SALES, "law/Keep/old.md")).status_code == 200
-    assert (await write(owner, AGENT, "A/b/notes.txt")).status_code == 200
     policy = {"classes": RULES, "confirm": True}
     assert (await owner.put("/v1/policy", json=policy)).status_code == 200
 
@@ -40,11 +39,6 @@ async def test_a_path_that_differs_in_letter_case_is_refused_in_every_layer(
 async def test_other_paths_of_a_wildcard_are_written(owner: httpx.AsyncClient, layer: str) -> None:
     for path in ("law/Keep/new.md", "law/Keep/old.md", "plan.md", "SOUL.md", "a/b/c"):
         assert (await write(owner, layer, path)).status_code == 200, path
-
-
-async def test_a_file_from_before_the_rule_can_be_deleted(owner: httpx.AsyncClient) -> None:
-    assert (await write(owner, AGENT, "A/b/notes.txt")).status_code == 400
-    assert (await owner.delete(f"{AGENT}/files/A/b/notes.txt")).status_code == 204
 
 
 async def test_an_agent_moves_to_no_template_whose_files_collide_with_its_own(

@@ -174,13 +174,13 @@ async def test_an_empty_directory_exists_until_it_is_removed(
 ) -> None:
     async def names() -> list[str]:
         rows = (await ada.get(f"/v1/{root}/files?depth=1")).json()["files"]
-        found = [row["path"] for row in rows if row["type"] == "directory"]
-        return [path for path in found if path != "memory"]
+        names_of_rows = [row["path"] for row in rows if row["type"] == "directory"]
+        return [path for path in names_of_rows if path != "memory"]
 
-    made = await ada.post(f"/v1/{root}/directories", json={"path": "empty/inner"})
-    assert made.status_code == 200, made.text
+    created = await ada.post(f"/v1/{root}/directories", json={"path": "empty/inner"})
+    assert created.status_code == 200, created.text
     again = await ada.post(f"/v1/{root}/directories", json={"path": "empty/inner"})
-    assert again.json() | {"results": []} == made.json() | {"results": []}
+    assert again.json() | {"results": []} == created.json() | {"results": []}
     assert await names() == ["empty"]
     assert (await ada.get(f"/v1/{root}/files/empty/inner")).status_code == 404
     assert (await ada.delete(f"/v1/{root}/directories/empty")).status_code == 409

@@ -76,6 +76,14 @@ async def get(request: Request) -> Response:
     return Response.json(await policies.get(request.ports, request.actor))
 
 
+async def _rebuild_put(request: Request[PolicyChange], versions: tuple[int, ...]) -> Response:
+    """The policy that was stored; which files have placeholders is no longer known."""
+    fields = asdict(request.body)
+    del fields["confirm"]
+    stored = policies.normalize_patterns(PolicyModel(**fields))
+    return Response.json(SavedPolicyModel(**asdict(stored)))
+
+
 @endpoint(
     "PUT",
     "/v1/policy",
@@ -86,6 +94,7 @@ async def get(request: Request) -> Response:
     headers=(REASON_HEADER,),
     tag=_TAG,
     idempotent=True,
+    rebuild=_rebuild_put,
 )
 async def put(request: Request[PolicyChange]) -> Response:
     """Replace the policy. Omitted fields take their defaults.
@@ -93,7 +102,9 @@ async def put(request: Request[PolicyChange]) -> Response:
     Files that become pinned are pinned for every agent at their current content. Making a pinned
     file live again requires a reason in `Carrel-Reason`. Pinned files are served verbatim: if a
     file that becomes pinned has placeholders, the change is refused with 409 and
-    `details.placeholderFiles`, unless `confirm` is true.
+    `details.placeholderFiles`, unless `confirm` is true. If existing paths would differ from a
+    pinned or managed one in letter case alone, it is refused with 409 and `details.collidingPaths`.
+    A rule that another one before it, or a built-in one, outranks for every path is refused.
     """
     if not request.raw_body:
         raise ValidationError("a policy is required; send {} for an empty one")
@@ -105,6 +116,7 @@ async def put(request: Request[PolicyChange]) -> Response:
         PolicyModel(**fields),
         parse_reason(request),
         confirm=confirm,
+        idempotency_key=request.idempotency_key,
     )
     fields = asdict(saved)
     fields["placeholder_files"] = saved.placeholder_files or UNSET

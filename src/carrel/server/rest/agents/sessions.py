@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions.sessions import sessions
 from carrel.actions.sessions.erasure import delete_session
-from carrel.actions.sessions.sessions import EntryMatch
+from carrel.actions.sessions.sessions import EntryMatch, SessionRequest
 from carrel.actions.sessions.sessions import NewEntry as NewTranscriptEntry
 from carrel.core.access import Permission
 from carrel.core.errors import Busy, Conflict, NotFound, PayloadTooLarge, ValidationError
@@ -208,6 +208,21 @@ async def _search_sessions(
     )
 
 
+def _session_started(session: Session, *, created: bool) -> Response:
+    url = f"/v1/agents/{session.agent}/sessions/{session.id}"
+    return Response.json(session_to_model(session), 201 if created else 200, {"Location": url})
+
+
+async def _rebuild_start(
+    request: Request[CreateSessionBody], versions: tuple[int, ...]
+) -> Response:
+    created, number = versions
+    session = await sessions.get_started(
+        request.ports, request.actor, request.params["id"], number, request.body.scope
+    )
+    return _session_started(session, created=bool(created))
+
+
 @endpoint(
     "POST",
     _PATH,
@@ -217,6 +232,7 @@ async def _search_sessions(
     refusals=(ValidationError, NotFound, Conflict),
     response_headers=("Location",),
     idempotent=True,
+    rebuild=_rebuild_start,
     id="sessions_start",
     tag=_TAG,
 )
@@ -231,12 +247,10 @@ async def start(request: Request[CreateSessionBody]) -> Response:
         request.ports,
         request.actor,
         request.params["id"],
-        id=body.id,
-        plugin=body.source_plugin,
-        scope=body.scope,
+        SessionRequest(body.id, body.source_plugin, body.scope),
+        request.idempotency_key,
     )
-    url = f"/v1/agents/{session.agent}/sessions/{session.id}"
-    return Response.json(session_to_model(session), 201 if created else 200, {"Location": url})
+    return _session_started(session, created=created)
 
 
 @endpoint(
@@ -351,6 +365,7 @@ async def close(request: Request) -> Response:
     refusals=(NotFound, Busy),
     id="sessions_delete",
     tag=_TAG,
+    idempotent=True,
 )
 async def delete(request: Request) -> Response:
     """Erase a session: its entries, index, file and approvals."""

@@ -174,6 +174,14 @@ async def list_deliveries(request: Request[None, PageQuery]) -> Response:
     return Response.json(DeliveryPageModel(items=items, next=page.next))
 
 
+async def _rebuild_replay(request: Request, versions: tuple[int, ...]) -> Response:
+    params = request.params
+    delivery = await webhooks.get_delivery(
+        request.ports, request.actor, params["id"], params["delivery"]
+    )
+    return Response.json(delivery_to_model(delivery), 202)
+
+
 @endpoint(
     "POST",
     "/v1/webhooks/{id}/deliveries/{delivery}/replay",
@@ -181,12 +189,15 @@ async def list_deliveries(request: Request[None, PageQuery]) -> Response:
     responses={202: DeliveryModel},
     refusals=(NotFound, Forbidden),
     idempotent=True,
+    rebuild=_rebuild_replay,
     tag=_TAG,
 )
 async def replay(request: Request) -> Response:
     """Send a delivery again."""
     params = request.params
-    delivery = await webhooks.replay(request.ports, request.actor, params["id"], params["delivery"])
+    delivery = await webhooks.replay(
+        request.ports, request.actor, params["id"], params["delivery"], request.idempotency_key
+    )
     return Response.json(delivery_to_model(delivery), 202)
 
 

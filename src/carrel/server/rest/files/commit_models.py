@@ -18,15 +18,16 @@ from carrel.server.rest.files.file_models import PositiveInt, Sha256
 
 Reason = Annotated[str, msgspec.Meta(max_length=500)]
 _IfAbsent = Literal["*"]
+_PathText = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
 
 
 class FileChangeBody(RequestModel, frozen=True):
     """One change of a commit."""
 
     op: Literal["put", "delete", "move", "copy"]
-    path: str
+    path: _PathText
     """The file to put or delete; of a move or copy, the file or directory that is its source."""
-    to: str | None = None
+    to: _PathText | None = None
     """Target of a move or copy."""
     content: str | None = None
     """Content of a put."""
@@ -50,8 +51,8 @@ class CommitBody(RequestModel, frozen=True):
 class TransferBody(RequestModel, frozen=True):
     """A move or copy of a file, or of a directory with everything in it."""
 
-    from_: str = msgspec.field(name="from")
-    to: str
+    from_: _PathText = msgspec.field(name="from")
+    to: _PathText
     if_match: str | None = None
     """ETags, one of which the source must have; `*`: it must be a file."""
     if_none_match: _IfAbsent | None = None
@@ -62,7 +63,7 @@ class TransferBody(RequestModel, frozen=True):
 
 
 class DirectoryBody(RequestModel, frozen=True):
-    path: str
+    path: _PathText
     reason: Reason = ""
 
 

@@ -113,12 +113,7 @@ def _list_endpoint(collection: FileCollection) -> Endpoint:
         readable = await collection.load_readable_stack(request)
         stack, inherited_only = readable.stack, readable.inherited_only
         include_content = not collection.wire and request.query.content
-        variant = (
-            "wire"
-            if collection.wire
-            else f"content: {include_content and ('raw' if request.query.raw else 1)}"
-        )
-        variant += f" depth: {request.query.depth}" if request.query.depth else ""
+        variant = _listing_variant(collection, request)
         etag = await files.load_etag(
             request.ports, stack, request.query.prefix, variant, inherited_only=inherited_only
         )
@@ -144,6 +139,16 @@ def _list_endpoint(collection: FileCollection) -> Endpoint:
     return list_files
 
 
+def _listing_variant(collection: FileCollection, request: AnyRequest) -> str:
+    """Part of the ETag of a listing that tells its representations apart."""
+    query = request.query
+    if query.depth is not None:
+        return f"depth: {query.depth} {collection.wire}"
+    if collection.wire:
+        return "wire"
+    return f"content: {query.content and ('raw' if query.raw else 1)}"
+
+
 def _with_agent_header(response: Response, stack: Stack) -> Response:
     """Add the agent's id: slugs may be reassigned."""
     if stack[0].kind is ScopeKind.AGENT:
@@ -156,8 +161,8 @@ async def _build_listing(
 ) -> FileListModel | OverlayFileListModel | DirectoryListModel | SharedBody:
     if request.query.depth is not None:
         entries = view.list_directory(request.query.prefix)
-        shown = (entry for entry in entries if not collection.wire or Path(entry.path).fits_wire)
-        return DirectoryListModel(files=[directory_entry_to_model(entry) for entry in shown])
+        visible = (entry for entry in entries if not collection.wire or Path(entry.path).fits_wire)
+        return DirectoryListModel(files=[directory_entry_to_model(entry) for entry in visible])
     if include_content and not (request.query.raw or request.query.prefix):
         shared_view = view.inherited_files
         if shared_view and (

@@ -130,6 +130,18 @@ def run_to_summary(run: Run, tenant: str) -> RunSummaryModel:
     )
 
 
+def _run_created(run: Run) -> Response:
+    url = f"/v1/runs/{run.id}"
+    model = RunCreatedModel(
+        run_id=run.id, status=run.status, events_url=f"{url}/events", status_url=url
+    )
+    return Response.json(model, 201, {"Location": url})
+
+
+async def _rebuild_start(request: AnyRequest, versions: tuple[int, ...]) -> Response:
+    return _run_created(await runs.get_started(request.ports, request.actor, *versions))
+
+
 @endpoint(
     "POST",
     "/v1/runs",
@@ -139,6 +151,7 @@ def run_to_summary(run: Run, tenant: str) -> RunSummaryModel:
     refusals=(ValidationError, NotFound, Conflict, Busy),
     response_headers=("Location",),
     idempotent=True,
+    rebuild=_rebuild_start,
     id="runs_start",
     tag=_TAG,
 )
@@ -167,12 +180,9 @@ async def start(request: AnyRequest) -> Response:
             replay_of=body.replay_of,
             mode=audience,
         ),
+        request.idempotency_key,
     )
-    url = f"/v1/runs/{run.id}"
-    model = RunCreatedModel(
-        run_id=run.id, status=run.status, events_url=f"{url}/events", status_url=url
-    )
-    return Response.json(model, 201, {"Location": url})
+    return _run_created(run)
 
 
 @endpoint(

@@ -1,4 +1,4 @@
-"""Moves and copies of files: what `carrel mv` and `carrel cp` have in common."""
+"""`carrel mv`, `cp` and `mkdir`: move and copy files and directories, and create directories."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import click
 from carrel.cli import formatting
 from carrel.cli.commands.put import quote_etag
 from carrel.cli.connection import files_of, run_on_server
-from carrel.cli.console import print_json
-from carrel.cli.targets import Target, TargetError, parse_path
+from carrel.cli.console import print_json, server_options
+from carrel.cli.targets import FILE, Target, TargetError, parse_path
 
 if TYPE_CHECKING:
     from carrel_client import AsyncClient, ChangedFile, CommitResult
@@ -33,10 +33,10 @@ class _TransferTarget(click.ParamType):  # type: ignore[type-arg]  # not every c
         return f"{path}/" if value.endswith("/") else path
 
 
-TARGET_OF_TRANSFER: Final = _TransferTarget()
+_TRANSFER_TARGET: Final = _TransferTarget()
 
 
-def transfer_options(command: Command) -> Command:
+def _transfer_options(command: Command) -> Command:
     """Add the options of a move or copy."""
     for option in (
         click.option("--reason", help="Reason, for the history."),
@@ -53,7 +53,9 @@ def transfer_options(command: Command) -> Command:
     return command
 
 
-def transfer(kind: str, source: Target, to: str, options: dict[str, Any], *, as_json: bool) -> None:
+def _transfer(
+    kind: str, source: Target, to: str, options: dict[str, Any], *, as_json: bool
+) -> None:
     """Move or copy, and print what every file became."""
     facts = {name: options.pop(name) for name in ("if_match", "new", "accept", "reason")}
     path = to + source.path.rpartition("/")[2] if to.endswith("/") else to
@@ -89,3 +91,60 @@ def _change_to_json(change: ChangedFile) -> dict[str, Any]:
     names = {"moved_from": "from", "file_id": "fileId"}
     facts = dataclasses.asdict(change)
     return {names.get(name, name): fact for name, fact in facts.items()}
+
+
+@click.command()
+@click.argument("source", type=FILE, metavar="WHERE/PATH")
+@click.argument("to", type=_TRANSFER_TARGET, metavar="TO")
+@server_options
+@_transfer_options
+def mv(source: Target, to: str, as_json: bool, **options: Any) -> None:
+    """Move a file, or a directory with everything in it.
+
+    WHERE is an agent, templates/NAME, defaults or workspaces/ID. TO is the new path there; with a
+    slash at its end, the directory to move into. A file keeps its id and its history: carrel log
+    goes on with the versions before the move. A file at TO is replaced, unless --new is given. All
+    is moved, or nothing.
+    """
+    _transfer("move", source, to, options, as_json=as_json)
+
+
+@click.command()
+@click.argument("source", type=FILE, metavar="WHERE/PATH")
+@click.argument("to", type=_TRANSFER_TARGET, metavar="TO")
+@server_options
+@_transfer_options
+def cp(source: Target, to: str, as_json: bool, **options: Any) -> None:
+    """Copy a file, or a directory with everything in it.
+
+    WHERE is an agent, templates/NAME, defaults or workspaces/ID. TO is the path of the copy there;
+    with a slash at its end, the directory to copy into. carrel log shows where a copy came from. A
+    file at TO is replaced, unless --new is given. All is copied, or nothing.
+    """
+    _transfer("copy", source, to, options, as_json=as_json)
+
+
+@click.command()
+@click.argument("directory", type=FILE, metavar="WHERE/PATH")
+@server_options
+@click.option("--reason", help="Reason, for the history.")
+def mkdir(directory: Target, as_json: bool, reason: str | None, **options: Any) -> None:
+    """Create a directory, which stays when it is empty.
+
+    WHERE is an agent, templates/NAME, defaults or workspaces/ID. Directories above it need not
+    exist, and one that exists already is kept. A directory for files needs no mkdir: it exists
+    while a file is in it.
+    """
+
+    async def make(client: AsyncClient) -> CommitResult:
+        return await files_of(client, directory.owner).make_directory(directory.path, reason=reason)
+
+    result = run_on_server(make, options, as_json=as_json)
+    if as_json:
+        print_json(commit_to_json(result))
+    else:
+        click.echo(f"{directory}/: " + ("created" if _has_written(result) else "exists already"))
+
+
+def _has_written(result: CommitResult) -> bool:
+    return any(change.version is not None for change in result.changes)
