@@ -88,8 +88,8 @@ async def test_agents_of_one_person_share_items(server: FullApp, ada: httpx.Asyn
     read = await cook.call_ok("workspace_read", key="shopping/list")
     assert (read["value"], read["created_by"]) == ("eggs", cook.id)
     for query, key in (({"prefix": "l"}, "later"), ({"limit": 1}, "shopping/list")):
-        found = await cook.call_ok("workspace_list", **query)
-        assert [row["key"] for row in found["items"]] == [key]
+        page = await cook.call_ok("workspace_list", **query)
+        assert [row["key"] for row in page["items"]] == [key]
 
 
 async def test_a_stale_version_is_refused_with_the_current_version(

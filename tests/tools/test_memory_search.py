@@ -57,9 +57,9 @@ async def search(client: httpx.AsyncClient, query: str, **more: Any) -> dict[str
 
 async def test_memories_and_passages_of_files_are_ranked_together(ada: httpx.AsyncClient) -> None:
     result = await search(ada, "Where did Luis see the zeppelin?")
-    found = [(hit["source"], hit.get("path"), hit.get("line")) for hit in result["results"]]
-    assert found[0] == ("memory", None, None)
-    assert set(found[1:]) == {
+    places = [(hit["source"], hit.get("path"), hit.get("line")) for hit in result["results"]]
+    assert places[0] == ("memory", None, None)
+    assert set(places[1:]) == {
         ("file", "/memories/notes/2026-01-02.md", 1),
         ("file", "/memories/notes/2026-01-02.md", 3),
         ("file", "/memories/MEMORY.md", 4),

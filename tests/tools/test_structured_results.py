@@ -178,15 +178,15 @@ async def test_read_says_how_many_lines_there_are_and_where_to_go_on(tools: Tool
     first = await result_of(tools, "read", file_path="n")
     assert (first["firstLine"], first["totalLines"], first["version"]) == (1, 400, 1)
     assert first["nextOffset"] == first["lastLine"] + 1 < 400
-    seen, following = 0, 1
+    line_count, following = 0, 1
     while following:
         reply = await tools.reply("read", file_path="n", offset=following)
         part: Any = reply.structured
         assert len(reply.content.encode()) <= 2000
         assert f"{following:6}\tline {following}\n" in reply.content
-        seen += part["lastLine"] - part["firstLine"] + 1
+        line_count += part["lastLine"] - part["firstLine"] + 1
         following = part["nextOffset"]
-    assert seen == 400
+    assert line_count == 400
     end = await result_of(tools, "read", file_path="n", offset=401)
     assert (end["totalLines"], end["nextOffset"]) == (400, None)
 
@@ -220,8 +220,8 @@ async def test_a_directory_is_listed_with_sizes(tools: ToolTenant) -> None:
     await put(tools, "src/app.py", b"12345")
     await put(tools, "src/lib/a.py", b"123")
     await put(tools, "README.md", b"1")
-    made = FileChange(ChangeKind.MAKE_DIRECTORY, Path("empty"))
-    await commit_files(tools.ports, (tools.scope(),), tools.owner, [made])
+    change = FileChange(ChangeKind.MAKE_DIRECTORY, Path("empty"))
+    await commit_files(tools.ports, (tools.scope(),), tools.owner, [change])
     text = await tools.call("ls")
     assert text == ("         1  README.md\n         0  empty/\n         8  src/\n")
     result = await result_of(tools, "ls", path="/src/")
@@ -251,13 +251,13 @@ async def test_a_glob_knows_braces(tools: ToolTenant) -> None:
     for path in ("a.py", "b.ts", "src/c.tsx", "src/d{x}.md"):
         await put(tools, path, b"")
 
-    async def found(pattern: str) -> set[str]:
+    async def glob_paths(pattern: str) -> set[str]:
         return set((await result_of(tools, "glob", pattern=pattern))["paths"])
 
-    assert await found("**/*.{py,ts,tsx}") == {"a.py", "b.ts", "src/c.tsx"}
-    assert await found("{src/*,b}.ts{,x}") == {"b.ts", "src/c.tsx"}
-    assert await found("src/d{x}.md") == set()
-    assert await found("src/d?x?.md") == {"src/d{x}.md"}
+    assert await glob_paths("**/*.{py,ts,tsx}") == {"a.py", "b.ts", "src/c.tsx"}
+    assert await glob_paths("{src/*,b}.ts{,x}") == {"b.ts", "src/c.tsx"}
+    assert await glob_paths("src/d{x}.md") == set()
+    assert await glob_paths("src/d?x?.md") == {"src/d{x}.md"}
 
 
 TEXT = b"one\ntwo\nthree\nfour\nfive\nsix\nseven\nMATCH\nnine\nMATCH\n"

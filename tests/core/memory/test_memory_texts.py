@@ -60,10 +60,10 @@ def test_an_inserted_line_leaves_all_others(
 
 @given(content=TEXTS)
 def test_a_view_shows_every_line_with_its_number(content: str) -> None:
-    shown = view_lines("f", content)
-    _, _, numbered = shown.text.partition(":\n")
+    visible = view_lines("f", content)
+    _, _, numbered = visible.text.partition(":\n")
     rows = [row.partition("\t") for row in numbered.split("\n")]
-    assert [int(number) for number, _, _ in rows] == list(range(1, shown.lines + 1))
+    assert [int(number) for number, _, _ in rows] == list(range(1, visible.lines + 1))
     assert "\n".join(line for _, _, line in rows) == content
 
 

@@ -208,6 +208,6 @@ async def test_results_are_structured_by_the_tools_output_schemas(ports: Ports) 
         created = await client.call_tool("memory", arguments)
         expected = {"path": "/memories/a.md", "type": "file", "version": 1, "redacted": []}
         assert created.structured_content == expected
-        found = (await client.call_tool("memory_search", {"query": "x"})).structured_content
-        assert found is not None
-        assert [hit["path"] for hit in found["results"]] == ["/memories/memory/a.md"]
+        result = (await client.call_tool("memory_search", {"query": "x"})).structured_content
+        assert result is not None
+        assert [hit["path"] for hit in result["results"]] == ["/memories/memory/a.md"]

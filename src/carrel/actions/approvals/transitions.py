@@ -122,11 +122,11 @@ def open_arguments(ports: Ports, approval: Approval) -> Mapping[str, Any]:
 async def load_shown_arguments(ports: Ports, approval: Approval) -> Mapping[str, Any]:
     """Return the arguments as a person may see them: redacted, whole while a decision is open.
 
-    Values of environment variables are stored only sealed, and shown only until then.
+    Values of environment variables are stored only sealed, and arguments only until then.
     """
-    shown = approval.redacted_arguments
-    if approval.status is not ApprovalStatus.REQUESTED or "env" not in shown:
-        return shown
+    arguments = approval.redacted_arguments
+    if approval.status is not ApprovalStatus.REQUESTED or "env" not in arguments:
+        return arguments
     rules = await load_rules(ports, approval.tenant)
     return rules.redact_fields(dict(open_arguments(ports, approval)))
 

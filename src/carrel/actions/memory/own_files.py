@@ -81,13 +81,13 @@ async def list_own_files(own: OwnFiles, directory: Path | None) -> OwnDirectory:
     """List everything below a directory, or below the root."""
     prefix = f"{directory}/" if directory else ""
     view = await files.load_view(own.ports, own.stack, prefix)
-    found = {path: file for path, file in view.workspace.files.items() if own.contains(path)}
+    by_path = {path: file for path, file in view.workspace.files.items() if own.contains(path)}
     directories = [path for path in view.layers[0].directories if own.contains(path)]
     if directory is not None and own.contains(directory):
         [nearest, *_] = await own.ports.trees.read(own.stack, (directory,))
         head = nearest.heads.get(directory)
         directories += [directory] if head is not None and head.directory is not None else []
-    return OwnDirectory(found, directories)
+    return OwnDirectory(by_path, directories)
 
 
 async def read_own_text(own: OwnFiles, file: File) -> str:

@@ -11,15 +11,15 @@ from carrel.ports import Ports
 
 
 async def record_recalls(
-    ports: Ports, tenant: str, query: str, found: Sequence[tuple[Memory, float]]
+    ports: Ports, tenant: str, query: str, hits: Sequence[tuple[Memory, float]]
 ) -> None:
     """Record that a question found these memories, with their scores."""
-    if not found:
+    if not hits:
         return
     rules = await load_rules(ports, tenant)
     question, at = rules.redact_text(normalize_question(query)), ports.clock.now()
     recalls = [
         Recall(ports.clock.new_id("rcl"), memory.agent, memory.id, question, score, at)
-        for memory, score in found
+        for memory, score in hits
     ]
     await ports.recalls.record(tenant, recalls)

@@ -26,7 +26,7 @@ from carrel.core.overlay.write_condition import WriteCondition
 from carrel.core.runs import Audience
 from carrel.core.sandbox.file_tools import (
     NumberedLines,
-    ShownLines,
+    VisibleLines,
     compile_glob,
     relative_to,
     replace_text,
@@ -122,7 +122,7 @@ class FileLines(Struct, frozen=True):
 
     head: Head
     entry: Entry
-    shown: ShownLines | None
+    visible: VisibleLines | None
     """None for a binary file."""
 
 
@@ -140,7 +140,7 @@ async def read_lines(
         if file_kinds.is_binary(content):
             return FileLines(head, entry, None)
         lines.feed(content)
-        return FileLines(head, entry, lines.shown(is_whole=True))
+        return FileLines(head, entry, lines.visible(is_whole=True))
     is_text, is_whole = False, True
     async for part in read_line_parts(workspace.ports, entry.blob):
         if is_text and lines.is_done and entry.blob.size > _MAX_COUNTED_BYTES:
@@ -148,7 +148,7 @@ async def read_lines(
             break
         is_text = True
         await asyncio.to_thread(lines.feed, part)
-    return FileLines(head, entry, lines.shown(is_whole=is_whole) if is_text else None)
+    return FileLines(head, entry, lines.visible(is_whole=is_whole) if is_text else None)
 
 
 async def read_line_parts(ports: Ports, blob: Blob) -> AsyncIterator[bytes]:

@@ -105,16 +105,16 @@ async def _find_passages(
     """Return every passage of the files with a term, and whether all files were searched."""
     workspace = await files.list_files(ports, stack)
     writable = rules.policy.agent_writable
-    found = {path: file for path, file in workspace.files.items() if is_searched(path, writable)}
+    by_path = {path: file for path, file in workspace.files.items() if is_searched(path, writable)}
     listed = [
         FileCandidate(stack[0], path, file.blob, file.head.at, file.variables)
-        for path, file in found.items()
+        for path, file in by_path.items()
     ]
     selected, complete = file_search.select_files(terms, listed)
     passages: dict[str, KnowledgeHit] = {}
     async for matches in file_search.search(ports, terms, selected):
         for match in matches:
-            version = found[match.file.path].version
+            version = by_path[match.file.path].version
             passages |= await asyncio.to_thread(_split, match, version)
     return passages, complete
 
@@ -151,8 +151,8 @@ async def _add_nearest(
     by_key = dict(ranked)
     for hit in nearest:
         memory = memory_from_record(hit.key)
-        found = by_key.get(memory.id)
-        score = max(hit.score, found.score if found else 0.0)
+        ranked_hit = by_key.get(memory.id)
+        score = max(hit.score, ranked_hit.score if ranked_hit else 0.0)
         by_key[memory.id] = KnowledgeHit(memory, memory.content, memory.created_at, score)
     verbatim = [key for key, hit in ranked if contains_phrase(query, hit.text)]
     orders = [[key for key, _ in ranked], [hit.key.id for hit in nearest]]

@@ -1,6 +1,6 @@
 """Texts that the tool `memory` shows and changes: files by line, and directories.
 
-Only a line feed ends a line; other line ends are kept.
+Only a line feed ends a line; other line ends are own_directories.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ def view_lines(name: str, content: str, view_range: Sequence[int] | None = None)
     if len(lines) > MAX_LINES:
         raise ValidationError(f"File {name} exceeds maximum line limit of 999,999 lines.")
     first, last = _parse_range(view_range, len(lines))
-    shown: list[str] = []
+    visible: list[str] = []
     size = 0
     for number in range(first, last + 1):
         line = _number_line(number, lines[number - 1])
         size += len(line) + 1
-        if shown and size > MAX_VIEW_CHARS:
+        if visible and size > MAX_VIEW_CHARS:
             break
-        shown.append(line[: MAX_VIEW_CHARS + _NUMBER_WIDTH])
-    text = f"Here's the content of {name} with line numbers:\n" + "\n".join(shown)
-    end = first + len(shown) - 1
+        visible.append(line[: MAX_VIEW_CHARS + _NUMBER_WIDTH])
+    text = f"Here's the content of {name} with line numbers:\n" + "\n".join(visible)
+    end = first + len(visible) - 1
     if end < last:
         text += f"\n[output truncated: {len(lines)} lines; go on with view_range [{end + 1}, -1]]"
     return FileView(text, len(lines), first, end)
@@ -148,7 +148,7 @@ def list_directory(files: Mapping[str, int], directories: Iterable[str]) -> list
     `files` have sizes; `directories` exist by themselves. All are relative paths.
     """
     sizes: dict[tuple[str, ...], int] = {}
-    kept: set[tuple[str, ...]] = set()
+    own_directories: set[tuple[str, ...]] = set()
     for path, size in files.items():
         *parents, name = path.split("/")
         for depth in range(1, min(len(parents), _DEPTH) + 1):
@@ -158,8 +158,10 @@ def list_directory(files: Mapping[str, int], directories: Iterable[str]) -> list
             sizes[(*parents, name)] = size
     for path in directories:
         segments = path.split("/")
-        kept |= {(*segments[:depth], "") for depth in range(1, min(len(segments), _DEPTH) + 1)}
-    for directory in kept:
+        own_directories |= {
+            (*segments[:depth], "") for depth in range(1, min(len(segments), _DEPTH) + 1)
+        }
+    for directory in own_directories:
         sizes.setdefault(directory, 0)
     visible = {
         key: size

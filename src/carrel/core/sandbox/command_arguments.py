@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -48,10 +47,15 @@ def check_timeout(seconds: int | None, limit: int) -> int:
 
 def prepare_command(command: str, directory: str, env: Mapping[str, str]) -> str:
     """Command that runs in a directory of the workspace, with exported variables."""
-    lines = [f"export {name}={shlex.quote(value)}" for name, value in env.items()]
+    lines = [f"export {name}={_quote(value)}" for name, value in env.items()]
     if directory:
-        lines.append(f"cd -- {shlex.quote(directory)} || exit")
+        lines.append(f"cd -- {_quote(directory)} || exit")
     return "\n".join((*lines, command))
+
+
+def _quote(text: str) -> str:
+    """Text as one word of a shell."""
+    return "'" + text.replace("'", "'\\''") + "'"
 
 
 def hide_environment(arguments: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -69,7 +69,7 @@ def number_lines(
     return lines.output()
 
 
-class ShownLines(Struct, frozen=True):
+class VisibleLines(Struct, frozen=True):
     """Lines of a file as a result shows them."""
 
     text: str
@@ -118,7 +118,7 @@ class NumberedLines:
         numbered = enumerate(lines, self._first)
         return b"".join(b"%6d\t%b\n" % (number, line) for number, line in numbered)
 
-    def shown(self, *, is_whole: bool) -> ShownLines:
+    def visible(self, *, is_whole: bool) -> VisibleLines:
         """Return the lines that fit, with a note if more follow.
 
         `is_whole` says that every part of the content was given.
@@ -137,7 +137,7 @@ class NumberedLines:
             of, following = "more" if total is None else str(total), last + 1
             note = f"[lines {self._first}-{last} of {of}; continue with offset {following}]"
         text = truncate_output(output + note.encode(), self._max_bytes)
-        return ShownLines(text, self._first, last, total, following)
+        return VisibleLines(text, self._first, last, total, following)
 
 
 def _line_start(content: bytes, number: int) -> int:

@@ -64,8 +64,8 @@ async def _run(context: ToolContext, args: GlobArguments) -> ToolReply:
     )
     text = "".join(f"{name}\n" for name in paths) or "No files found"
     limited = truncate_output(text.encode(), workspace_call.output_limit_bytes)
-    shown = paths[: limited.count("\n")] if limited != text else paths
-    result = GlobResult(paths=tuple(shown), count=len(paths), truncated=len(shown) < len(paths))
+    visible = paths[: limited.count("\n")] if limited != text else paths
+    result = GlobResult(paths=tuple(visible), count=len(paths), truncated=len(visible) < len(paths))
     return structured_reply(limited, result)
 
 

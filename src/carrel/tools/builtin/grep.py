@@ -121,31 +121,31 @@ async def _run(context: ToolContext, args: GrepArguments) -> ToolReply:
         args.head_limit,
     )
     limit = workspace_call.output_limit_bytes
-    found = await grep.search(workspace_call.files, query, limit)
-    output = format_rows(query, found.rows) or b"No matches found"
-    text = truncate_output(output + _note(query, found).encode(), limit)
-    return structured_reply(text, _result(query, found, len(output) > limit))
+    matches = await grep.search(workspace_call.files, query, limit)
+    output = format_rows(query, matches.rows) or b"No matches found"
+    text = truncate_output(output + _note(query, matches).encode(), limit)
+    return structured_reply(text, _result(query, matches, len(output) > limit))
 
 
-def _note(query: GrepQuery, found: GrepResult) -> str:
-    notes = [f"[first {query.head_limit}; there are more]"] if found.is_cut else []
-    notes += [f"[not searched, too large: {path}]" for path in found.skipped]
+def _note(query: GrepQuery, matches: GrepResult) -> str:
+    notes = [f"[first {query.head_limit}; there are more]"] if matches.is_cut else []
+    notes += [f"[not searched, too large: {path}]" for path in matches.skipped]
     return "\n".join(notes)
 
 
-def _result(query: GrepQuery, found: GrepResult, is_long: bool) -> GrepToolResult:
+def _result(query: GrepQuery, matches: GrepResult, is_long: bool) -> GrepToolResult:
     result = GrepToolResult(
-        truncated=found.is_cut or is_long,
-        skipped=tuple(map(str, found.skipped)) if found.skipped else UNSET,
+        truncated=matches.is_cut or is_long,
+        skipped=tuple(map(str, matches.skipped)) if matches.skipped else UNSET,
     )
     match query.mode:
         case GrepOutput.FILES:
-            return replace(result, files=tuple(row.path for row in found.rows))
+            return replace(result, files=tuple(row.path for row in matches.rows))
         case GrepOutput.COUNT:
-            counts = (MatchCount(path=row.path, count=row.count or 0) for row in found.rows)
+            counts = (MatchCount(path=row.path, count=row.count or 0) for row in matches.rows)
             return replace(result, counts=tuple(counts))
         case GrepOutput.CONTENT:
-            return replace(result, lines=tuple(map(_matched_line, found.rows)))
+            return replace(result, lines=tuple(map(_matched_line, matches.rows)))
 
 
 def _matched_line(row: GrepRow) -> MatchedLine:

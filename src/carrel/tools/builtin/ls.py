@@ -63,12 +63,12 @@ async def _run(context: ToolContext, args: LsArguments) -> ToolReply:
     entries = await workspace_files.list_directory(workspace_call.files, directory)
     text = "".join(map(_format_entry, entries)) or "The directory is empty"
     limited = truncate_output(text.encode(), workspace_call.output_limit_bytes)
-    shown = entries[: limited.count("\n")] if limited != text else entries
+    visible = entries[: limited.count("\n")] if limited != text else entries
     result = LsResult(
         path=directory,
-        entries=tuple(map(_entry_to_result, shown)),
+        entries=tuple(map(_entry_to_result, visible)),
         count=len(entries),
-        truncated=len(shown) < len(entries),
+        truncated=len(visible) < len(entries),
     )
     return structured_reply(limited, result)
 

@@ -154,14 +154,14 @@ async def _view(call: MemoryCall) -> ToolReply:
 
 async def _view_file(call: MemoryCall, name: str, file: File) -> ToolReply:
     text, view_range = await own_files.read_own_text(call.own, file), call.args.view_range
-    shown = await asyncio.to_thread(
+    view = await asyncio.to_thread(
         view_lines, name, text, None if view_range is UNSET else view_range
     )
     structured = {
-        **{"path": name, "type": "file", "version": file.version, "lines": shown.lines},
-        **{"firstLine": shown.first, "lastLine": shown.last},
+        **{"path": name, "type": "file", "version": file.version, "lines": view.lines},
+        **{"firstLine": view.first, "lastLine": view.last},
     }
-    return ToolReply(shown.text, structured=structured)
+    return ToolReply(view.text, structured=structured)
 
 
 async def _create(call: MemoryCall) -> ToolReply:

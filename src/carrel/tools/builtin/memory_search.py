@@ -63,16 +63,16 @@ async def _run(context: ToolContext, args: MemorySearchArguments) -> object:
 
 
 def _hit_to_json(hit: KnowledgeHit) -> dict[str, Any]:
-    found = {"text": hit.text, "score": round(hit.score, 4), "at": format_timestamp(hit.at)}
+    fields = {"text": hit.text, "score": round(hit.score, 4), "at": format_timestamp(hit.at)}
     if isinstance(hit.source, Memory):
-        return {"source": "memory", "id": hit.source.id, **found}
+        return {"source": "memory", "id": hit.source.id, **fields}
     passage = hit.source.passage
     return {
         "source": "file",
         "path": f"{ROOT}/{hit.source.path}",
         "line": passage.line,
         "heading": passage.heading,
-        **found,
+        **fields,
     }
 
 

@@ -72,20 +72,20 @@ async def _run(context: ToolContext, args: ReadArguments) -> ToolReply:
         version=lines.head.version,
         size=lines.entry.blob.size,
         type=content_type(lines.entry.type),
-        binary=lines.shown is None,
+        binary=lines.visible is None,
     )
-    if lines.shown is None:
+    if lines.visible is None:
         text = f"{path} is a binary file ({result.type}, {result.size} bytes)"
         return structured_reply(text, result)
-    shown = lines.shown
+    visible = lines.visible
     result = replace(
         result,
-        first_line=shown.first,
-        last_line=shown.last,
-        total_lines=shown.total,
-        next_offset=shown.next_line,
+        first_line=visible.first,
+        last_line=visible.last,
+        total_lines=visible.total,
+        next_offset=visible.next_line,
     )
-    return structured_reply(shown.text, result)
+    return structured_reply(visible.text, result)
 
 
 TOOL: Final = Tool(

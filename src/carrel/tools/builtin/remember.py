@@ -24,7 +24,7 @@ class RememberArguments(ToolArguments, frozen=True):
     ] = ""
 
 
-class RememberResult(ToolResultFields, frozen=True):
+class StoredFact(ToolResultFields, frozen=True):
     ok: bool
     id: str
     created: bool
@@ -48,5 +48,5 @@ TOOL: Final = Tool(
     RememberArguments,
     _run,
     writes=True,
-    results=(RememberResult,),
+    results=(StoredFact,),
 )
