@@ -18,6 +18,7 @@ from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
 from carrel.actions.overlay import pin_reviews, stacks
+from carrel.adapters.sqlite.damage import SqliteConnection, SqliteCursor
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_change, agent_from_record
 from carrel.core.errors import ValidationError
@@ -31,17 +32,17 @@ RULES = Path("GUARDRAILS.md")
 BATCH_SIZE = 1_000
 
 
-class CountingConnection(sqlite3.Connection):
+class CountingConnection(SqliteConnection):
     """A connection that counts single statements and batches."""
 
     singles = 0
     batches = 0
 
-    def execute(self, *args: Any) -> sqlite3.Cursor:
+    def execute(self, *args: Any) -> SqliteCursor:
         CountingConnection.singles += 1
         return super().execute(*args)
 
-    def executemany(self, *args: Any) -> sqlite3.Cursor:
+    def executemany(self, *args: Any) -> SqliteCursor:
         CountingConnection.batches += 1
         return super().executemany(*args)
 
@@ -52,7 +53,7 @@ async def counted_ports(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> Asyn
     monkeypatch.setattr(
         sqlite3,
         "connect",
-        lambda *args, **options: real(*args, **options, factory=CountingConnection),
+        lambda *args, **options: real(*args, **{**options, "factory": CountingConnection}),
     )
     async with open_ports(tmp_path) as ports:
         yield ports

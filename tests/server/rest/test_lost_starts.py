@@ -27,7 +27,7 @@ SECRET_RESPONSES: Final = {
     "people_invite",
 }
 """Their responses have a secret that is shown once: a lost one is answered with 409."""
-REPEATABLE: Final = {"runs_patch", "runs_cancel", "sessions_close"}
+REPEATABLE: Final = {"runs_patch", "runs_cancel", "sessions_close", "sessions_delete"}
 """Done twice, they have the effect of once."""
 
 

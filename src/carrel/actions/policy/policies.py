@@ -106,9 +106,7 @@ async def put(
     unrendered = plan.unrendered | {
         item for tree in shared_trees for item in blobs_no_longer_rendered(before, after, (tree,))
     }
-    placeholder_files = await find_placeholder_files(ports, unrendered)
-    if placeholder_files and not confirm:
-        raise _placeholder_conflict(placeholder_files)
+    placeholder_files = await _find_confirmed_placeholders(ports, unrendered, confirm)
     change = RecordChange(actor.tenant, RecordType.POLICY, POLICY_ID, encode_body(form))
     reason = "change the policy"
     if change_reason:
@@ -156,13 +154,20 @@ def _check_collisions(
         )
 
 
-def _placeholder_conflict(paths: Sequence[Path]) -> Conflict:
-    names = [path.text for path in paths[:MAX_NAMED]]
-    listed = ", ".join(names[:5]) + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")
-    return Conflict(
-        f"agents would be served the placeholders of {listed} unfilled; confirm with confirm: true",
-        placeholderFiles=names,
-    )
+async def _find_confirmed_placeholders(
+    ports: Ports, unrendered: Collection[tuple[Path, Blob]], confirm: bool
+) -> Sequence[Path]:
+    """Find files whose placeholders would be served unfilled. Raises Conflict unless confirmed."""
+    paths = await find_placeholder_files(ports, unrendered)
+    if paths and not confirm:
+        names = [path.text for path in paths[:MAX_NAMED]]
+        listed = ", ".join(names[:5]) + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")
+        raise Conflict(
+            f"agents would be served the placeholders of {listed} unfilled;"
+            " confirm with confirm: true",
+            placeholderFiles=names,
+        )
+    return paths
 
 
 class _PinPlan(msgspec.Struct, frozen=True):

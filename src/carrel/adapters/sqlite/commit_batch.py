@@ -266,14 +266,14 @@ class CommitBatch:
     def _find_listed_occupant(self, check: PathFree) -> Path | None:
         """Read whole scopes, after writing the rows of the transaction's earlier commits."""
         self._write_rows()
-        parameters = {
-            "scopes": json.dumps([self.scope_state(scope).id for scope in check.scopes]),
-            "tenant": check.scopes[0].tenant,
-            "followers": check.followers,
-            "all": check.known_variants is not None,
-            "path": check.path.text,
-            "parents": json.dumps([parent.text for parent in check.path.parents]),
-        }
+        parameters = (
+            json.dumps([self.scope_state(scope).id for scope in check.scopes]),
+            check.scopes[0].tenant,
+            check.followers,
+            check.known_variants is not None,
+            check.path.text,
+            json.dumps([parent.text for parent in check.path.parents]),
+        )
         rows = self._db.execute(STATEMENTS["listed_paths"], parameters)
         return check.find_occupant(text for [text] in rows)
 

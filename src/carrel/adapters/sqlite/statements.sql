@@ -42,29 +42,29 @@ SELECT path FROM entry WHERE scope = ? AND path > ? AND path < ?
    AND (content IS NOT NULL OR type = 'inode/directory')
  ORDER BY path;
 
--- Live paths of scopes and, unless :followers is null, of the agents with this index key: their own
--- files and pins. An empty key means all agents and templates. Unless :all, only the parents of a
--- path, given as JSON, and what lies below it.
+-- Live paths of scopes and, if an index key is given, of the agents with it: their own files and
+-- pins. An empty key means all agents and templates. Parameters: scopes, tenant, index key or null,
+-- whether to list all paths; if not, the path below which to list, and its parents.
 -- name: listed_paths
 WITH follower AS (
     SELECT r.type, r.id, r.body ->> 'pins' AS pins FROM record AS r
-     WHERE r.tenant = :tenant AND :followers IS NOT NULL
-       AND (r.type = 'agent' OR r.type = 'template' AND :followers = '')
-       AND (:followers = '' OR EXISTS (SELECT 1 FROM index_key AS i
+     WHERE r.tenant = ?2 AND ?3 IS NOT NULL
+       AND (r.type = 'agent' OR r.type = 'template' AND ?3 = '')
+       AND (?3 = '' OR EXISTS (SELECT 1 FROM index_key AS i
                                         WHERE i.tenant = r.tenant AND i.type = r.type
-                                          AND i.name = :followers AND i.id = r.id))),
+                                          AND i.name = ?3 AND i.id = r.id))),
 listed_scope AS (
-    SELECT value AS id FROM json_each(:scopes)
+    SELECT value AS id FROM json_each(?1)
     UNION
     SELECT s.id FROM follower AS f
-     CROSS JOIN scope AS s ON s.tenant = :tenant AND s.kind = f.type AND s.name = f.id
+     CROSS JOIN scope AS s ON s.tenant = ?2 AND s.kind = f.type AND s.name = f.id
     UNION
     SELECT s.id FROM follower AS f
-     CROSS JOIN scope AS s ON s.tenant = :tenant AND s.kind = 'pins' AND s.name = f.pins)
+     CROSS JOIN scope AS s ON s.tenant = ?2 AND s.kind = 'pins' AND s.name = f.pins)
 SELECT DISTINCT e.path FROM listed_scope AS s CROSS JOIN entry AS e ON e.scope = s.id
  WHERE (e.content IS NOT NULL OR e.type = 'inode/directory')
-   AND (:all OR e.path IN (SELECT value FROM json_each(:parents))
-        OR e.path > :path || '/' AND e.path < :path || '0');
+   AND (?4 OR e.path IN (SELECT value FROM json_each(?6))
+        OR e.path > ?5 || '/' AND e.path < ?5 || '0');
 
 -- name: heads
 SELECT w.key, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,

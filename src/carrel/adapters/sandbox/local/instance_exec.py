@@ -192,6 +192,8 @@ class InstanceCommand(CommandRun):
         await self._child.ended.wait()
         self._out.drain()
         self._err.drain()
+        if process_tree.is_dying(self._namespace_pid):  # the next command needs a new instance
+            await self._init_process.wait_if_ending()
 
 
 class InstanceJob(InstanceCommand):

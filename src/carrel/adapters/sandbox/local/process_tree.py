@@ -81,6 +81,17 @@ def is_running(pid: int, program: bytes) -> bool:
     return False
 
 
+def is_dying(pid: int) -> bool:
+    """Whether a process that only sleeps was killed, or has a SIGKILL that it has not met yet."""
+    with suppress(OSError, ValueError):
+        fields = dict(
+            line.split(":\t", 1) for line in (_PROC / str(pid) / "status").read_text().splitlines()
+        )
+        pending = int(fields["SigPnd"], 16) | int(fields["ShdPnd"], 16)
+        return not fields["State"].startswith("S") or bool(pending & 1 << signal.SIGKILL - 1)
+    return True
+
+
 def wait_for_exit(pid: int, program: str) -> None:
     """Wait up to 5 seconds for a killed process, if it is still that program."""
     with suppress(OSError):
