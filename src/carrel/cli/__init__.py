@@ -38,7 +38,7 @@ Modules import heavy dependencies lazily, to keep `--help` fast.
 """
 
 
-_MODULES: Final = dict.fromkeys(("mv", "cp", "mkdir"), "file_tree")
+_MODULES: Final = dict.fromkeys(("mv", "cp", "mkdir", "rm"), "file_tree")
 
 
 def module_of_command(name: str) -> str:

@@ -270,7 +270,7 @@ def test_a_head_that_differs_from_its_newest_version_is_reported(column: str) ->
 def test_a_duplicate_or_misplaced_row_is_reported(table: str) -> None:
     tables = intact_tables()
     if table == "idempotency_key":
-        tables[table] = [["acme", "put", key, "f", NOW, None, None, None] for key in ("a", "b")]
+        tables[table] = [["acme", "put", key, "f", NOW, *[None] * 4] for key in ("a", "b")]
     tables[table].append(list(tables[table][0]))
 
     findings = check_tables(tables)

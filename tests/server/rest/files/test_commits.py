@@ -385,3 +385,32 @@ async def test_new_paths_of_one_commit_collide_in_letter_case(ada: httpx.AsyncCl
     assert refused.status_code == 400, refused.text
     assert (await commit(ada, "templates/sales", writes[0])).status_code == 200
     assert (await commit(ada, "templates/sales", writes[1])).status_code == 400
+
+
+async def test_an_agents_own_key_commits_only_what_its_policy_allows(
+    server: FullApp, ada: httpx.AsyncClient
+) -> None:
+    new = {"name": "own", "kind": "agent", "agentId": "marco"}
+    own = server.as_((await ada.post("/v1/keys", json=new)).json()["key"])
+    root = "agents/marco"
+    allowed = {"op": "put", "path": "notes/a.md", "content": "x"}
+    refused = await commit(
+        own,
+        root,
+        allowed,
+        {"op": "put", "path": "SOUL.md", "content": "x"},
+        {"op": "move", "path": "secret/plan.md", "to": "notes/plan.md", "ifMatch": '"v1"'},
+        {"op": "put", "path": "notes/b.md", "content": "x", "ifMatch": '"v1"'},
+    )
+    assert refused.status_code == 403
+    failed = refused.json()["details"]["failed"]
+    assert [(row["index"], row["error"]) for row in failed] == [(1, "forbidden"), (2, "forbidden")]
+    renamed = {"op": "put", "path": "IDENTITY.md", "content": "- **Name:** Polo\n"}
+    assert (await commit(own, root, allowed, renamed)).status_code == 403
+    assert (await ada.get(f"/v1/{root}/files/notes/a.md")).status_code == 404
+    assert (await commit(own, root, allowed)).status_code == 200
+    moved = {"op": "move", "path": "notes/a.md", "to": "memory/a.md"}
+    assert (await commit(own, root, moved)).status_code == 200
+    copied = {"op": "copy", "path": "memory/a.md", "to": "IDENTITY.md"}
+    assert (await commit(own, root, copied)).status_code == 403
+    assert (await ada.delete(f"/v1/{root}/directories/memory?recursive=true")).status_code == 200
