@@ -73,7 +73,8 @@ async def test_a_repeated_call_returns_the_same_changes(tools: ToolTenant) -> No
         for _ in range(2)
     ]
     assert first.structured == again.structured
-    assert first.structured["changed"] == [{"path": "a", "version": 1, "change": "created"}]
+    result: Any = first.structured
+    assert result["changed"] == [{"path": "a", "version": 1, "change": "created"}]
 
 
 async def test_long_output_is_a_file_of_the_workspace(tools: ToolTenant) -> None:

@@ -78,7 +78,8 @@ class FileWriter(Struct, frozen=True, gc=False):
 
     async def put(self, content: bytes) -> WriteResult:
         write_checks.check_media_type(self.options.type)
-        await write_checks.check_run(self.ports, self.actor, self.stack[0], self.options.run)
+        if self.options.run is not None:
+            await self._check_run(self.options.run)
         tenant = self.actor.tenant
         rules = find_cached_rules(self.ports, tenant) or await load_rules(self.ports, tenant)
         try:
@@ -103,7 +104,8 @@ class FileWriter(Struct, frozen=True, gc=False):
 
     @retry_on_conflict()
     async def delete(self) -> Head:
-        await write_checks.check_run(self.ports, self.actor, self.stack[0], self.options.run)
+        if self.options.run is not None:
+            await self._check_run(self.options.run)
         rules = await load_rules(self.ports, self.actor.tenant)
         write_checks.require_writable(self.actor, self.stack[0], self.path, rules)
         condition = self.options.condition
@@ -212,6 +214,9 @@ class FileWriter(Struct, frozen=True, gc=False):
         write_checks.check_path(scope, self.path, rules)
         write_checks.check_type_secret(self.options.type, rules)
         return await write_checks.redact_content(rules, scope, content)
+
+    async def _check_run(self, id: str) -> None:
+        await write_checks.check_run(self.ports, self.actor, self.stack[0], id)
 
     async def _commit(
         self,
