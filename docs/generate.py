@@ -261,7 +261,9 @@ def tools() -> str:
     about = (
         "Tools that an agent's model can call: `POST /v1/agents/{id}/tools/{name}`; `GET "
         "/v1/agents/{id}/tools?dialect=mcp|openai|anthropic` describes them. `allowedTools` of an "
-        "agent filters them. A private tool is not available in shared sessions."
+        "agent filters them. A private tool is not available in shared sessions. A result is text, "
+        "and beside it the same as an object, by the tool's `outputSchema`: `structured` over "
+        "REST, `structuredContent` over MCP."
     )
     return page("Tools", about, *(_tool(tool) for tool in ALL_TOOLS))
 
@@ -279,7 +281,24 @@ def _tool(tool: Tool) -> str:
         for name, field in schema["properties"].items()
     ]
     arguments = table(["argument", "type", "", "meaning"], rows) if rows else "No arguments."
-    return "\n\n".join([head, tool.description, arguments])
+    return "\n\n".join([head, tool.description, arguments, _structured_result(tool)])
+
+
+def _structured_result(tool: Tool) -> str:
+    """Fields of the structured result; an optional field has a question mark."""
+    schemas = [msgspec.json.schema(result) for result in tool.results]
+    results = [schema["$defs"][schema["$ref"].rpartition("/")[2]] for schema in schemas]
+    if not results:
+        return "Structured result: that of the call, or its approval."
+    fields = [
+        ", ".join(
+            f"`{name}`{'' if name in result.get('required', ()) else '?'}"
+            for name in result["properties"]
+        )
+        for result in results
+    ]
+    waits = ["`approval` while the call waits for one"] if tool.can_wait else []
+    return f"Structured result: {'; or '.join([*fields, *waits])}."
 
 
 def _type_of(field: Json) -> str:

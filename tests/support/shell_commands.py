@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+import msgspec
 import pytest
 from msgspec import Meta
 
@@ -28,6 +29,11 @@ SANDBOX_CONFIG = {"sandbox": SANDBOX}
 class Command(ToolArguments, frozen=True):
     command: Annotated[str, Meta(description="What to run.")]
     workspace: Annotated[str | None, Meta(description="Where.")] = None
+    env: Annotated[dict[str, str], Meta(description="Variables.")] = msgspec.field(
+        default_factory=dict
+    )
+    cwd: Annotated[str, Meta(description="Directory.")] = ""
+    timeout: Annotated[int | None, Meta(description="Seconds.")] = None
 
 
 @dataclass

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import jsonschema
 from tests.support.tenants import create_tenant
 from tests.support.unsandboxed_provider import UnsandboxedProvider
 
@@ -22,7 +23,7 @@ from carrel.core.store.entry import Version
 from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.ports import Ports
 from carrel.tools.registry import ALL_TOOLS
-from carrel.tools.tool import ApprovalCheck, ToolContext
+from carrel.tools.tool import ApprovalCheck, ToolContext, ToolReply
 
 TOOLS = {tool.name: tool for tool in ALL_TOOLS}
 NOTES, DOCS = f"ws_{1:024x}", f"ws_{2:024x}"
@@ -38,11 +39,21 @@ class ToolTenant:
     runner: UnsandboxedProvider
 
     async def call(self, tool: str, /, **arguments: Any) -> str:
-        """The output of a tool, after its approval check."""
+        """The text of a tool, after its approval check."""
+        return (await self.reply(tool, **arguments)).content
+
+    async def reply(self, tool: str, /, **arguments: Any) -> ToolReply:
+        """The reply of a tool, after its approval check."""
         await self.gate(tool, **arguments)
+        return await self.reply_without_check(tool, **arguments)
+
+    async def reply_without_check(self, tool: str, /, **arguments: Any) -> ToolReply:
+        """The reply of a tool, whose result fits its output schema."""
         definition = TOOLS[tool]
         output = await definition.run(self.context, definition.parse_arguments(arguments))
-        assert isinstance(output, str)
+        assert isinstance(output, ToolReply)
+        if not output.is_error:
+            jsonschema.validate(output.structured, definition.output_schema)
         return output
 
     async def gate(self, tool: str, /, **arguments: Any) -> ApprovalCheck:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path as File
 from typing import Any
 
+import jsonschema
 import pytest
 from msgspec import structs
 from tests.support.stores import open_ports
@@ -15,6 +17,7 @@ from tests.support.unsandboxed_provider import PersistentUnsandboxedProvider
 
 from carrel.core.errors import CapabilityNotProvided, NotFound, ValidationError
 from carrel.core.store.record import RecordType
+from carrel.tools.tool import ToolReply
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +45,10 @@ async def start_job(tools: ToolTenant, command: str) -> str:
 
 async def get_status(tools: ToolTenant, id: str, action: str = "status") -> Any:
     tool = TOOLS["async_status"]
-    return await tool.run(tools.context, tool.parse_arguments({"statusId": id, "action": action}))
+    reply = await tool.run(tools.context, tool.parse_arguments({"statusId": id, "action": action}))
+    assert isinstance(reply, ToolReply)
+    jsonschema.validate(reply.structured, tool.output_schema)
+    return reply.content if action == "logs" else json.loads(reply.content)
 
 
 async def wait_for_job(tools: ToolTenant, id: str) -> None:

@@ -78,11 +78,14 @@ async def test_a_file_is_written_read_and_edited(tools: ToolTenant) -> None:
 async def test_read_honours_offset_and_limit(tools: ToolTenant) -> None:
     await put(tools, "n", b"".join(b"%d\n" % n for n in range(1, 2102)))
     assert await tools.call("read", file_path="n", offset=2101) == "  2101\t2101\n"
-    assert await tools.call("read", file_path="n", offset=9, limit=1) == "     9\t9\n"
+    assert await tools.call("read", file_path="n", offset=9, limit=1) == (
+        "     9\t9\n[lines 9-9 of 2101; continue with offset 10]"
+    )
     assert await tools.call("read", file_path="n", offset=-1, limit=0) == (
         "".join(f"{n:6}\t{n}\n" for n in range(1, 2001))
+        + "[lines 1-2000 of 2101; continue with offset 2001]"
     )
-    assert await tools.call("read", file_path="n", offset=5000) == ""
+    assert await tools.call("read", file_path="n", offset=5000) == "[the file has 2101 lines]"
 
 
 @pytest.mark.parametrize("path", ["../a", "a/../../b", "a/..", "/.."])

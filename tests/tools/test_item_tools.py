@@ -73,10 +73,10 @@ async def test_agents_of_one_person_share_items(server: FullApp, ada: httpx.Asyn
     assert written == {"status": "written", "key": "shopping/list", "version": 1}
     await main.call_ok("workspace_write", key="later", value="{}")
     listed = await main.call_ok("workspace_list")
-    assert [sorted(row) for row in listed] == [
+    assert [sorted(row) for row in listed["items"]] == [
         ["created_by", "key", "preview", "updated_at", "version"]
     ] * 2
-    assert [(row["key"], row["preview"], row["created_by"]) for row in listed] == [
+    assert [(row["key"], row["preview"], row["created_by"]) for row in listed["items"]] == [
         ("later", "{}", main.id),
         ("shopping/list", "x" * 100 + "...", cook.id),
     ]
@@ -87,10 +87,9 @@ async def test_agents_of_one_person_share_items(server: FullApp, ada: httpx.Asyn
     assert again["version"] == 2
     read = await cook.call_ok("workspace_read", key="shopping/list")
     assert (read["value"], read["created_by"]) == ("eggs", cook.id)
-    assert [row["key"] for row in await cook.call_ok("workspace_list", prefix="l")] == ["later"]
-    assert [row["key"] for row in await cook.call_ok("workspace_list", limit=1)] == [
-        "shopping/list"
-    ]
+    for query, key in (({"prefix": "l"}, "later"), ({"limit": 1}, "shopping/list")):
+        page = await cook.call_ok("workspace_list", **query)
+        assert [row["key"] for row in page["items"]] == [key]
 
 
 async def test_a_stale_version_is_refused_with_the_current_version(
@@ -173,7 +172,7 @@ async def test_item_tools_work_in_shared_sessions_and_follow_allowed_tools(
 ) -> None:
     body = {"arguments": {}, "scope": "shared"}
     reply = (await ada.post("/v1/agents/cook/tools/workspace_list", json=body)).json()
-    assert reply == {"content": "[]", "isError": False, "structured": []}
+    assert reply == {"content": "[]", "isError": False, "structured": {"items": []}}
     config = {"config": {"allowedTools": ["workspace_r*"]}}
     assert (await ada.patch("/v1/agents/cook", json=config)).status_code == 200
     tools = (await ada.get("/v1/agents/cook/tools")).json()["items"]

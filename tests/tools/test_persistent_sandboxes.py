@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import AsyncIterator
@@ -46,8 +47,8 @@ async def start_job(tools: ToolTenant, command: str) -> str:
 
 
 async def get_status(tools: ToolTenant, id: str, action: str = "status") -> Any:
-    tool = TOOLS["async_status"]
-    return await tool.run(tools.context, tool.parse_arguments({"statusId": id, "action": action}))
+    reply = await tools.reply_without_check("async_status", statusId=id, action=action)
+    return reply.content if action == "logs" else json.loads(reply.content)
 
 
 async def wait_for_job(tools: ToolTenant, id: str) -> None:

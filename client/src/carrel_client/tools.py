@@ -21,7 +21,7 @@ class ToolReply:
     content: str
     is_error: bool
     structured: Any = None
-    """Decoded content if it is JSON."""
+    """Result as an object, by the tool's ``outputSchema``; None for most errors."""
     approval: Approval | None = None
     """Approval if the call waits for a person."""
 

@@ -37,6 +37,7 @@ def _mcp(tool: Tool, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         "name": tool.name,
         "description": tool.description,
         "inputSchema": schema,
+        "outputSchema": tool.output_schema,
         "annotations": _hints(tool),
     }
 
@@ -54,13 +55,17 @@ def _anthropic(tool: Tool, schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _openai(tool: Tool, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """OpenAI strict format: every property is required, optional ones are nullable."""
+    """OpenAI strict format: every property is required, optional ones are nullable.
+
+    A tool with an argument of any keys is not strict, since strict schemas allow none.
+    """
     properties = {
         name: property_schema if name in schema["required"] else _nullable(property_schema)
         for name, property_schema in schema["properties"].items()
     }
     strict = {**schema, "properties": properties, "required": list(properties)}
-    function = {"name": tool.name, "description": tool.description, "strict": True}
+    has_free_keys = any("additionalProperties" in item for item in schema["properties"].values())
+    function = {"name": tool.name, "description": tool.description, "strict": not has_free_keys}
     return {"type": "function", "function": {**function, "parameters": strict}}
 
 

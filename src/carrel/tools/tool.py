@@ -35,12 +35,17 @@ from carrel.core.sandbox.tool_access import ToolAccess
 from carrel.core.shared_session_visibility import is_visible, unavailable_message
 from carrel.core.store.record import Record
 from carrel.ports import Ports
+from carrel.tools.output_schema import build_output_schema
 
 A = TypeVar("A", bound="ToolArguments")
 
 
 class ToolArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of tool arguments; unknown fields are refused."""
+
+
+class ToolResultFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of the structured results of tools, and of what is in them."""
 
 
 class ToolContext(Struct, frozen=True):
@@ -139,6 +144,11 @@ class Tool(Struct, frozen=True):
     schema_for: Callable[[Mapping[str, Any], ToolAccess], Mapping[str, Any]] | None = None
     """Adapts the schema to an agent's tool access."""
 
+    results: tuple[type[ToolResultFields], ...] = ()
+    """Types of the structured result; a result without an error is one of them."""
+    can_wait: bool = False
+    """Whether calls may wait for an approval."""
+
     def parse_arguments(self, arguments: Mapping[str, Any]) -> ToolArguments:
         """Parse arguments. Raises msgspec.ValidationError.
 
@@ -170,6 +180,11 @@ class Tool(Struct, frozen=True):
             "additionalProperties": False,
         }
 
+    @property
+    def output_schema(self) -> Mapping[str, Any]:
+        """JSON Schema of the structured result of a call without an error."""
+        return build_output_schema(self.results, can_wait=self.can_wait)
+
 
 def _inline_enum(
     schema: Mapping[str, Any], definitions: Mapping[str, Any], default: object
@@ -180,6 +195,11 @@ def _inline_enum(
     enum_schema = definitions[schema["$ref"].rpartition("/")[2]]
     inlined = {"type": "string", "enum": enum_schema["enum"], "description": schema["description"]}
     return inlined if default is NODEFAULT else {**inlined, "default": default}
+
+
+def structured_reply(text: str, result: ToolResultFields) -> ToolReply:
+    """Reply with a text and the same as an object."""
+    return ToolReply(text, structured=msgspec.json.decode(msgspec.json.encode(result)))
 
 
 class ToolReply(Struct, frozen=True):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
+from carrel.actions.files.files import WriteResult
 from carrel.actions.sandbox.tool_access import load_tool_access
 from carrel.actions.sandbox.workspace_files import WorkspaceFiles
 from carrel.core.approvals import scoped_call_name
@@ -23,7 +24,14 @@ from carrel.core.sandbox.tool_access import (
     resolve_call_target,
     with_workspace,
 )
-from carrel.tools.tool import ApprovalCheck, ToolArguments, ToolContext
+from carrel.tools.tool import (
+    ApprovalCheck,
+    ToolArguments,
+    ToolContext,
+    ToolReply,
+    ToolResultFields,
+    structured_reply,
+)
 
 WorkspaceName = Annotated[str, Meta(description="Name of the workspace.")]
 FilePath = Annotated[str, Meta(description="Path of the file, relative to the workspace root.")]
@@ -111,6 +119,30 @@ def approval_check_of(check: CheckCall) -> Callable[[ToolContext, Any], Awaitabl
 
 def schema_with_workspaces(schema: Mapping[str, Any], access: ToolAccess) -> Mapping[str, Any]:
     return with_workspace(schema, access)
+
+
+class WrittenFile(ToolResultFields, frozen=True):
+    """A file that a call wrote."""
+
+    path: str
+    version: int
+    size: int
+    """Bytes."""
+    redacted: tuple[str, ...]
+    """Names of secrets that were replaced."""
+    replacements: int | UnsetType = UNSET
+
+
+def written_reply(text: str, result: WriteResult, replacements: int | None = None) -> ToolReply:
+    written = WrittenFile(
+        path=result.file.path.text,
+        version=result.file.version,
+        size=len(result.content),
+        redacted=result.redacted.replaced,
+        replacements=UNSET if replacements is None else replacements,
+    )
+    content = with_redaction_note(text, result.redacted)
+    return structured_reply(content, written)
 
 
 def with_redaction_note(text: str, redacted: RedactionResult) -> str:

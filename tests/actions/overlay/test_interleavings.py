@@ -257,9 +257,10 @@ class InterleavingMachine(RuleBasedStateMachine):
 
     async def write_back_job(self, job: Job) -> Any:
         workspace = structs.replace(job.workspace, call=job.call, name=job.call)
-        return await write_back.commit_changes(
+        result = await write_back.commit_changes(
             workspace, job.start, job.changes(), job.call, "bash"
         )
+        return result.notes
 
     async def contents(self) -> dict[Path, bytes]:
         [tree] = await self.ports.trees.read([self.workspace("ada").scope])

@@ -43,9 +43,10 @@ async def commit_back(
     changed: CommandOutcome,
     call: str = "call",
 ) -> Any:
-    return await write_back.commit_changes(
+    result = await write_back.commit_changes(
         fixture.workspace_files(call=call, name=call), start, changed, call, "bash"
     )
+    return result.notes
 
 
 async def write(fixture: ToolTenant, path: str, text: str, author: str = "ben") -> None:
@@ -220,10 +221,10 @@ async def write_back_during(
     workspace = fixture.workspace_files()
     start = await write_back.load_inputs(workspace)
     ports = replace(fixture.ports, trees=RacingTrees(fixture.ports.trees, action))
-    warnings: Sequence[str] = await write_back.commit_changes(
+    result = await write_back.commit_changes(
         structs.replace(workspace, ports=ports), start, changed, "call", "bash"
     )
-    return warnings
+    return result.notes
 
 
 async def test_a_write_back_is_decided_again_after_a_concurrent_change(fixture: ToolTenant) -> None:

@@ -203,3 +203,10 @@ async def test_configuration_of_package_managers_is_hidden(
     assert await commands.output_of(read) == "0\n0\n"
     monkeypatch.setattr(bwrap_arguments, "HIDDEN_DIRECTORIES", ("/usr/share",))
     assert await commands.output_of(read) == "1\n0\n"
+
+
+async def test_python_is_there_where_python3_is(commands: CommandRunner) -> None:
+    commands.put("tool.py", "#!/usr/bin/env python\nprint('ran')\n", FileKind.EXECUTABLE)
+    has_python = await commands.output_of("command -v python3 || true")
+    expected = "1\nran\n" if has_python else ""
+    assert await commands.output_of("python -c 'print(1)'; ./tool.py || true") == expected

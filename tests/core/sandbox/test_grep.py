@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path
+from carrel.core.sandbox.file_tools import expand_braces
 from carrel.core.sandbox.grep import (
     FileSearch,
     GrepOutput,
     GrepQuery,
     compile_pattern,
-    expand_braces,
+    format_rows,
     matching_lines,
 )
 
@@ -133,7 +134,7 @@ def test_only_matching_lines_are_formatted() -> None:
     assert output_of(query, "a:b", b"x0\r\n1\nx2") == b"a:b:1:x0\r\na:b:3:x2\n"
     assert output_of(GrepQuery("x", mode=GrepOutput.CONTENT), "", b"0\n1x\n") == b"1x\n"
     assert output_of(GrepQuery("x", mode=GrepOutput.COUNT), "f", b"x\nx\n") == b"f:2\n"
-    assert output_of(GrepQuery("x", root="f"), "", b"x") == b"f\n"
+    assert output_of(GrepQuery("x", root="f"), "f", b"x") == b"f\n"
     assert output_of(GrepQuery("x"), "f", b"y\n") == b""
 
 
@@ -148,7 +149,7 @@ def output_of(query: GrepQuery, name: str, *parts: bytes) -> bytes:
     search = FileSearch(query, name, 1000)
     for part in parts:
         search.feed(part)
-    return search.output()
+    return format_rows(query, search.rows())
 
 
 def test_files_are_selected_by_name_or_by_path() -> None:

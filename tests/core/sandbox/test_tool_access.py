@@ -32,7 +32,7 @@ FIRST, SECOND = "sb_1", "sb_2"
 ABSENT: Final = object()
 REFS: Final = (ABSENT, None, FIRST, SECOND)
 KINDS: Final = tuple(product(PermissionMode, (False, True)))
-FILE_TOOLS: Final = frozenset({"read", "write", "edit", "glob", "grep", "bash"})
+FILE_TOOLS: Final = frozenset({"read", "ls", "write", "edit", "glob", "grep", "bash"})
 MATRIX: Final = {
     PermissionMode.ASK: {"write", "edit", "bash"},
     PermissionMode.EDIT: {"bash"},
@@ -104,7 +104,7 @@ def test_the_available_tools_follow_the_table() -> None:
         if not case.effective:
             expected = {"bash"} if case.agent else set()
         elif not writable:
-            expected = {"read", "glob"}
+            expected = {"read", "ls", "glob"}
         else:
             expected = set(FILE_TOOLS)
         assert available_tool_names(case.config) == expected
@@ -121,7 +121,7 @@ def test_a_call_runs_in_the_sandbox_of_its_workspace_and_no_other() -> None:
             for name in {f"w{index}"} | ({None, ""} if index == 0 else set()):
                 for tool in FILE_TOOLS:
                     answer = case.answer(tool, name)
-                    if sandbox is None and tool not in {"read", "glob"}:
+                    if sandbox is None and tool not in {"read", "ls", "glob"}:
                         assert answer is Forbidden
                         continue
                     assert isinstance(answer, CallTarget)
@@ -142,7 +142,7 @@ def test_a_read_only_workspace_is_never_written_and_never_asks_for_approval() ->
                 and answer.workspace
                 and answer.workspace.name in read_only
             ):
-                assert tool in {"read", "glob"}
+                assert tool in {"read", "ls", "glob"}
                 assert (answer.requires_approval, answer.sandbox) == (False, None)
             if isinstance(answer, CallTarget) and tool in {"bash", "write", "edit", "grep"}:
                 assert answer.sandbox is not None

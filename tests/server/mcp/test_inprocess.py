@@ -197,3 +197,17 @@ async def test_a_stream_ends_when_its_agent_is_deleted(ports: Ports) -> None:
         await files.put(ports, defaults, Path("new.md"), b"x", owner)
         assert [change async for change in changes] == []
     assert FAILED == []
+
+
+async def test_results_are_structured_by_the_tools_output_schemas(ports: Ports) -> None:
+    owner = await create_agent(ports)
+    async with connect(ports, owner, "auto") as client:
+        tools = (await client.list_tools()).tools
+        assert all(tool.output_schema for tool in tools)
+        arguments = {"command": "create", "path": "/memories/a.md", "file_text": "x"}
+        created = await client.call_tool("memory", arguments)
+        expected = {"path": "/memories/a.md", "type": "file", "version": 1, "redacted": []}
+        assert created.structured_content == expected
+        result = (await client.call_tool("memory_search", {"query": "x"})).structured_content
+        assert result is not None
+        assert [hit["path"] for hit in result["results"]] == ["/memories/memory/a.md"]

@@ -40,6 +40,7 @@ from carrel.core.approvals import (
 )
 from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, ValidationError
 from carrel.core.runs import Audience
+from carrel.core.sandbox.command_arguments import hide_environment
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 
@@ -95,7 +96,7 @@ async def _draft_approval(ports: Ports, actor: Actor, request: ApprovalRequest) 
         agent=request.agent,
         tool=request.tool,
         asker=Requester.from_actor(actor),
-        redacted_arguments=rules.redact_fields(dict(request.arguments)),
+        redacted_arguments=rules.redact_fields(dict(hide_environment(request.arguments))),
         sealed=sealed,
         digest=call_fingerprint(request.tool, request.arguments),
         requested=requested_at,

@@ -119,6 +119,18 @@ def open_arguments(ports: Ports, approval: Approval) -> Mapping[str, Any]:
     return arguments
 
 
+async def load_shown_arguments(ports: Ports, approval: Approval) -> Mapping[str, Any]:
+    """Return the arguments as a person may see them: redacted, whole while a decision is open.
+
+    Values of environment variables are stored only sealed, and arguments only until then.
+    """
+    arguments = approval.redacted_arguments
+    if approval.status is not ApprovalStatus.REQUESTED or "env" not in arguments:
+        return arguments
+    rules = await load_rules(ports, approval.tenant)
+    return rules.redact_fields(dict(open_arguments(ports, approval)))
+
+
 async def is_superseded(ports: Ports, approval: Approval) -> bool:
     """Return whether the session has a user message since the approval was requested."""
     if approval.session is None:

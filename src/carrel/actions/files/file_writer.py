@@ -253,7 +253,8 @@ class FileWriter(Struct, frozen=True, gc=False):
     async def _check_options(self) -> None:
         """Raise ValidationError, NotFound or Conflict."""
         write_checks.check_media_type(self.options.type)
-        await write_checks.check_run(self.ports, self.actor, self.stack[0], self.options.run)
+        if self.options.run is not None:
+            await self._check_run(self.options.run)
 
     async def _check_and_redact(self, rules: TenantRules, content: bytes) -> RedactionResult:
         """Return the content to store.
@@ -269,6 +270,9 @@ class FileWriter(Struct, frozen=True, gc=False):
         write_checks.require_writable(self.actor, scope, self.path, rules)
         write_checks.check_path(scope, self.path, rules)
         write_checks.check_type_secret(self.options.type, rules)
+
+    async def _check_run(self, id: str) -> None:
+        await write_checks.check_run(self.ports, self.actor, self.stack[0], id)
 
     async def _commit(
         self,

@@ -11,6 +11,7 @@ from carrel.actions.agent_access_audit import audit_agent_read
 from carrel.actions.candidates import find_memories
 from carrel.actions.memory import memory_files, semantic_recall
 from carrel.actions.memory.memory_files import MemoryFiles, load_writable_scope
+from carrel.actions.memory.recall_log import record_recalls
 from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.actions.records import (
@@ -48,7 +49,6 @@ from carrel.core.memory.memory import (
     memory_change,
     memory_from_record,
     new_memory,
-    normalize_question,
     normalize_tags,
     parse_kind,
 )
@@ -59,7 +59,6 @@ from carrel.core.memory.promoted_lines import (
     remove_lines,
     replace_line,
 )
-from carrel.core.memory.recall_records import Recall
 from carrel.core.runs import Audience
 from carrel.core.search.bm25 import rank_texts
 from carrel.core.search.full_text import searched_text
@@ -180,16 +179,7 @@ async def recall(
     Raises NotFound, and Forbidden in a shared session.
     """
     hits = await search(ports, actor, agent, query, limit=limit, mode=mode)
-    if hits:
-        rules = await load_rules(ports, actor.tenant)
-        question, at = rules.redact_text(normalize_question(query)), ports.clock.now()
-        recalls = [
-            Recall(
-                ports.clock.new_id("rcl"), hit.memory.agent, hit.memory.id, question, hit.score, at
-            )
-            for hit in hits
-        ]
-        await ports.recalls.record(actor.tenant, recalls)
+    await record_recalls(ports, actor.tenant, query, [(hit.memory, hit.score) for hit in hits])
     return hits
 
 

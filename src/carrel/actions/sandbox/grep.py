@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from carrel.actions.sandbox.workspace_files import (
     LARGE_FILE_BYTES,
     WorkspaceFiles,
@@ -21,7 +23,7 @@ from carrel.core.errors import NotFound
 from carrel.core.files.file_kinds import is_binary
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.file_tools import relative_to
-from carrel.core.sandbox.grep import FileSearch, GrepQuery
+from carrel.core.sandbox.grep import FileSearch, GrepQuery, GrepRow
 from carrel.core.store.entry import Head
 from carrel.ports import Ports
 from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
@@ -29,31 +31,41 @@ from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
 BATCH_BYTES: Final = 16 * 1024 * 1024
 
 
-async def search(workspace: WorkspaceFiles, query: GrepQuery, max_bytes: int) -> bytes:
-    """Return the formatted matches by path; stops after more than ``max_bytes``.
+class GrepResult(Struct, frozen=True):
+    rows: tuple[GrepRow, ...]
+    is_cut: bool = False
+    """Whether there are more rows than the limits of the call."""
+    skipped: tuple[Path, ...] = ()
+    """Files that are too large for a search across lines."""
+
+
+async def search(workspace: WorkspaceFiles, query: GrepQuery, max_bytes: int) -> GrepResult:
+    """Return the matches by path; stops after more than ``max_bytes``.
 
     Raises NotFound for a root that does not exist, ValidationError for an invalid pattern.
     """
     heads = sorted(await list_heads(workspace), key=lambda head: head.path)
     single = [head for head in heads if head.path.text == query.root]
     selected = single or await _select(workspace, heads, query)
-    output: list[bytes] = []
-    size = 0
-    for batch in _batches(selected):
+    skipped = [head for head in selected if query.multiline and _size(head) > BATCH_BYTES]
+    rows: list[GrepRow] = []
+    size, is_cut = 0, False
+    for batch in _batches([head for head in selected if head not in skipped]):
         searches = {
-            head.path: FileSearch(query, "" if single else head.path.text, max_bytes - size)
-            for head in batch
+            head.path: FileSearch(query, head.path.text, max_bytes - size) for head in batch
         }
-        if _size(batch[0]) > LARGE_FILE_BYTES:
+        if _size(batch[0]) > LARGE_FILE_BYTES and not query.multiline:
             await _search_parts(workspace.ports, batch[0], searches[batch[0].path])
         else:
             await _search_texts(searches, await _read_texts(workspace.ports, batch))
-        matches = [lines for head in batch if (lines := searches[head.path].output())]
-        output += matches
-        size += sum(map(len, matches))
-        if size > max_bytes:
+        matches = [row for head in batch for row in searches[head.path].rows()]
+        rows += matches
+        size += sum(len(row.path) + len(row.text) + 1 for row in matches)
+        if query.head_limit and len(rows) > query.head_limit:
+            rows, is_cut = rows[: query.head_limit], True
+        if is_cut or size > max_bytes:
             break
-    return b"".join(output)
+    return GrepResult(tuple(rows), is_cut, tuple(head.path for head in skipped))
 
 
 async def _select(

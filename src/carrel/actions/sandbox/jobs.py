@@ -172,8 +172,8 @@ def write_back_callback(workspace: WorkspaceFiles, id: str, command: str) -> Wri
         try:
             inputs = await write_back.load_inputs(workspace)
             async with look(inputs.files, inputs.directories) as result:
-                messages = await write_back.commit_changes(workspace, inputs, result, id, reason)
-                return (*result.notes, *messages)
+                committed = await write_back.commit_changes(workspace, inputs, result, id, reason)
+                return (*result.notes, *committed.notes)
         except Refusal as problem:
             _log.warning("changes not saved", workspace=workspace.workspace, call=id)
             return (f"[the changes were not saved: {problem}]",)

@@ -6,7 +6,7 @@ All of them work on the store. Links are reported as links and never followed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from io import BytesIO
 from typing import Final
 
@@ -21,10 +21,12 @@ from carrel.core.access import Actor
 from carrel.core.errors import Busy, NotFound, ValidationError, WorkspaceConflict
 from carrel.core.files import file_kinds
 from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.overlay.directories import DirectoryEntry
 from carrel.core.overlay.write_condition import WriteCondition
 from carrel.core.runs import Audience
 from carrel.core.sandbox.file_tools import (
     NumberedLines,
+    VisibleLines,
     compile_glob,
     relative_to,
     replace_text,
@@ -37,6 +39,8 @@ from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
 
 LARGE_FILE_BYTES: Final = 2**20
 """Larger files are read in parts."""
+_MAX_COUNTED_BYTES: Final = 16 * 2**20
+"""The lines of a larger file are not counted."""
 _MAX_LINE_BYTES: Final = 8 * 2**20
 """A longer line is read in pieces."""
 
@@ -113,28 +117,38 @@ async def require_file(workspace: WorkspaceFiles, path: Path) -> tuple[Head, Ent
     return head, head.entry
 
 
+class FileLines(Struct, frozen=True):
+    """Lines of a file."""
+
+    head: Head
+    entry: Entry
+    visible: VisibleLines | None
+    """None for a binary file."""
+
+
 async def read_lines(
     workspace: WorkspaceFiles, path: Path, first: int, limit: int, max_bytes: int
-) -> bytes | Entry:
-    """Return numbered lines of a file; the entry of a binary file.
+) -> FileLines:
+    """Read numbered lines of a file, and count all of them up to 16 MiB.
 
-    A large file is read in parts, up to the last of the lines. Raises as `require_file`.
+    A large file is read in parts. Raises as `require_file`.
     """
-    _, entry = await require_file(workspace, path)
+    head, entry = await require_file(workspace, path)
     lines = NumberedLines(first, limit, max_bytes)
     if entry.blob.size <= LARGE_FILE_BYTES:
         content = (await workspace.ports.blobs.get([entry.blob]))[entry.blob.digest]
         if file_kinds.is_binary(content):
-            return entry
+            return FileLines(head, entry, None)
         lines.feed(content)
-        return lines.output()
-    is_text = False
+        return FileLines(head, entry, lines.visible(is_whole=True))
+    is_text, is_whole = False, True
     async for part in read_line_parts(workspace.ports, entry.blob):
+        if is_text and lines.is_done and entry.blob.size > _MAX_COUNTED_BYTES:
+            is_whole = False
+            break
         is_text = True
         await asyncio.to_thread(lines.feed, part)
-        if lines.is_done:
-            break
-    return lines.output() if is_text else entry
+    return FileLines(head, entry, lines.visible(is_whole=is_whole) if is_text else None)
 
 
 async def read_line_parts(ports: Ports, blob: Blob) -> AsyncIterator[bytes]:
@@ -235,3 +249,23 @@ async def glob_files(workspace: WorkspaceFiles, pattern: str, root: str) -> list
         if name and pattern_matcher.fullmatch(name.encode())
     ]
     return [name for _, name in sorted(matches)]
+
+
+async def list_directory(workspace: WorkspaceFiles, directory: str) -> Sequence[DirectoryEntry]:
+    """List what is directly in a directory, in order of path.
+
+    Raises NotFound, and ValidationError for a file.
+    """
+    prefix = f"{directory}/" if directory else ""
+    if directory:
+        workspace.require_visible(Path(directory))
+    view = await files.load_view(workspace.ports, (workspace.scope,), prefix)
+    listed = view.list_directory(prefix)
+    if directory and not listed:
+        [tree] = await workspace.ports.trees.read((workspace.scope,), (Path(directory),))
+        head = tree.heads.get(Path(directory))
+        if head is not None and head.entry is not None:
+            raise ValidationError(f"{directory} is a file")
+        if head is None or head.directory is None:
+            raise NotFound(f"directory not found: {directory}")
+    return [entry for entry in listed if workspace.can_see(Path(entry.path))]

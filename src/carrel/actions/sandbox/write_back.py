@@ -22,10 +22,12 @@ from carrel.core.sandbox.write_back import (
     MAX_CHANGED_FILES,
     MAX_LISTED_PATHS,
     CommandChanges,
+    CommittedFile,
     MergePlan,
     PathConflict,
     check_quota,
     check_sizes,
+    committed_files,
     conflict_warnings,
     format_paths,
     plan_merge,
@@ -40,10 +42,19 @@ from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
 from carrel.ports.sandbox import ChangedFile, CommandResult, FileKind, InputFile
 
 _MAX_ATTEMPTS: Final = 25
-_CODEC: Final = json_codec(tuple[str, ...])
 _MAX_TIME_NS: Final = 2**63 - 1
 _MAX_REASON_CHARS: Final = 400
 """Characters of a command stored in the commit reason."""
+
+
+class WriteBackResult(Struct, frozen=True):
+    """What a command's commit changed, and messages for the caller."""
+
+    notes: tuple[str, ...] = ()
+    changed: tuple[CommittedFile, ...] = ()
+
+
+_CODEC: Final = json_codec(WriteBackResult)
 
 
 class CommandInputs(Struct, frozen=True):
@@ -95,29 +106,29 @@ async def load_inputs(workspace: WorkspaceFiles) -> CommandInputs:
 
 async def commit_changes(
     workspace: WorkspaceFiles, start: CommandInputs, result: CommandResult, id: str, reason: str
-) -> Sequence[str]:
-    """Commit all changes of a command or none; return messages for the caller.
+) -> WriteBackResult:
+    """Commit all changes of a command or none.
 
     `id` identifies the command. If the call has a name, a repeated call changes nothing and returns
-    the same messages. Raises WorkspaceTooLarge naming the excess, Busy and IdempotencyInFlight.
+    the same result. Raises WorkspaceTooLarge naming the excess, Busy and IdempotencyInFlight.
     """
     if result.discard_reason is not None:
         raise WorkspaceTooLarge(result.discard_reason)
     if not (result.changed or result.deleted or result.directories):
-        return ()
+        return WriteBackResult()
     if workspace.name is None:
         return await _WriteBack(workspace, start, result, id, reason).commit()
     key = IdempotencyKey(
         workspace.actor.tenant, f"write-back/{workspace.workspace}", workspace.name
     )
     in_progress = IdempotencyInFlight("the changes of this call are already being committed")
-    operation: IdempotentOperation[Sequence[str]] = IdempotentOperation(
+    operation: IdempotentOperation[WriteBackResult] = IdempotentOperation(
         key=key,
         fingerprint="returned",
         codec=_CODEC,
         mismatch=in_progress,
         in_progress=in_progress,
-        rebuild=_no_messages,
+        rebuild=_empty_result,
         stores_rebuilt=False,
         polls=False,
     )
@@ -125,8 +136,8 @@ async def commit_changes(
     return await run_once(workspace.ports, operation, write_back.commit)
 
 
-async def _no_messages(_: Committed) -> Sequence[str]:
-    return ()
+async def _empty_result(_: Committed) -> WriteBackResult:
+    return WriteBackResult()
 
 
 def _within_size(parts: Iterator[bytes], path: Path, max_bytes: int) -> Iterator[bytes]:
@@ -163,9 +174,11 @@ class _WriteBack(Struct):
     """Paths still to write after a partial commit; the others may have changed since."""
     notes: list[str] = []
     conflicts: dict[Path, PathConflict] = {}
+    heads: dict[Path, Head] = {}
+    """New heads by path."""
 
     @retry_on_conflict(_MAX_ATTEMPTS)
-    async def commit(self) -> Sequence[str]:
+    async def commit(self) -> WriteBackResult:
         ports = self.workspace.ports
         rules, changes = await self._load_changes()
         changes = self._remaining_changes(changes)
@@ -179,7 +192,9 @@ class _WriteBack(Struct):
         outcomes = await ports.trees.commit(self._build_commits(rules, plan, collection_revisions))
         self._record_conflicts(plan, outcomes)
         if all(isinstance(outcome, Applied) for outcome in outcomes):
-            return (*self.notes, *await self._load_warnings())
+            notes = (*self.notes, *await self._load_warnings())
+            heads = (self.heads[path] for path in sorted(self.heads))
+            return WriteBackResult(notes, tuple(committed_files(heads, self.start.tree)))
         self._raise_if_exceeded(
             next((exceeded for exceeded in outcomes if isinstance(exceeded, QuotaExceeded)), None)
         )
@@ -359,6 +374,7 @@ class _WriteBack(Struct):
         for outcome in outcomes:
             if isinstance(outcome, Applied):
                 written_heads |= {head.path: head for head in outcome.heads}
+        self.heads |= written_heads
         for conflict in plan.conflicts:
             if conflict.version is not None:
                 self.conflicts[conflict.path] = conflict

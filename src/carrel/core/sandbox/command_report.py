@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+TRUNCATION_SLACK_BYTES: Final = 8
+"""Bytes that a provider returns beyond a limit, so that its truncation is seen."""
 _EXIT_KILLED: Final = 128 + 9
 
 

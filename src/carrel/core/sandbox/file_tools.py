@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Final
 
+from msgspec import Struct
+
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import MAX_PATH_BYTES, Path
 from carrel.core.search.linear_regex import InvalidRegex, LinearRegex, compile_regex, escape_regex
@@ -16,7 +18,10 @@ TRUNCATION_MARKER: Final = b"\n[output truncated]"
 MAX_RESULT_BYTES: Final = 262_144
 """Size of a tool result, whatever limit the sandbox sets."""
 DEFAULT_LINE_COUNT: Final = 2000
+_NOTE_BYTES: Final = 100
+"""Reserved for the note that more lines follow."""
 _SCAN_BYTES: Final = 65_536
+_MAX_GLOBS: Final = 64
 _TRAVERSAL_MESSAGE: Final = "Invalid path: directory traversal not allowed"
 
 
@@ -64,6 +69,18 @@ def number_lines(
     return lines.output()
 
 
+class VisibleLines(Struct, frozen=True):
+    """Lines of a file as a result shows them."""
+
+    text: str
+    first: int
+    last: int
+    total: int | None
+    """Lines of the file; None if they were not counted."""
+    next_line: int | None
+    """First line that is not shown; None at the end of the file."""
+
+
 class NumberedLines:
     """Lines of a content that is given in parts; see `number_lines`."""
 
@@ -72,6 +89,7 @@ class NumberedLines:
         max_lines = limit if limit > 0 else DEFAULT_LINE_COUNT
         self._max_lines = min(max_lines, max_bytes // len(b"     1\t\n") + 1)
         self._max_bytes, self._skipped, self._text = max_bytes, self._first - 1, b""
+        self._line_ends, self._ends_in_line = 0, False
 
     @property
     def is_done(self) -> bool:
@@ -80,6 +98,12 @@ class NumberedLines:
 
     def feed(self, part: bytes) -> None:
         """Add a part, which ends at a line end unless it is the last."""
+        self._line_ends += part.count(b"\n")
+        self._ends_in_line = not part.endswith(b"\n") if part else self._ends_in_line
+        if not self.is_done:
+            self._add(part)
+
+    def _add(self, part: bytes) -> None:
         start = _line_start(part, self._skipped + 1)
         if start >= len(part):
             self._skipped = max(0, self._skipped - part.count(b"\n"))
@@ -93,6 +117,27 @@ class NumberedLines:
             lines.pop()
         numbered = enumerate(lines, self._first)
         return b"".join(b"%6d\t%b\n" % (number, line) for number, line in numbered)
+
+    def visible(self, *, is_whole: bool) -> VisibleLines:
+        """Return the lines that fit, with a note if more follow.
+
+        `is_whole` says that every part of the content was given.
+        """
+        counted = self._line_ends + self._ends_in_line
+        total = counted if is_whole else None
+        output = self.output()
+        if len(output) > self._max_bytes:
+            end = output.rfind(b"\n", 0, max(0, self._max_bytes - _NOTE_BYTES))
+            output = output[: (output.index(b"\n") if end < 0 else end) + 1]
+        last = self._first + output.count(b"\n") - 1
+        if total is not None and last >= total:
+            is_beyond = self._first > max(total, 1)
+            note, following = (f"[the file has {total} lines]" if is_beyond else ""), None
+        else:
+            of, following = "more" if total is None else str(total), last + 1
+            note = f"[lines {self._first}-{last} of {of}; continue with offset {following}]"
+        text = truncate_output(output + note.encode(), self._max_bytes)
+        return VisibleLines(text, self._first, last, total, following)
 
 
 def _line_start(content: bytes, number: int) -> int:
@@ -148,15 +193,40 @@ def _parts_with_matches(content: bytes, old: bytes) -> Iterator[tuple[bytes, int
 
 
 @lru_cache(maxsize=256)
+def expand_braces(glob: str) -> tuple[str, ...]:
+    """Return the globs without braces that a glob stands for: `{a,b}` is one of its options.
+
+    A glob that stands for more than 64 is returned unchanged. Braces do not nest.
+    """
+    opening = glob.find("{")
+    closing = glob.find("}", opening)
+    if opening < 0 or closing < 0:
+        return (glob,)
+    options = glob[opening + 1 : closing].split(",")
+    ends = expand_braces(glob[closing + 1 :])
+    if len(options) * len(ends) > _MAX_GLOBS:
+        return (glob,)
+    return tuple(glob[:opening] + option + end for option in options for end in ends)
+
+
+@lru_cache(maxsize=256)
 def compile_glob(pattern: str) -> LinearRegex:
     """Compile a glob to a linear-time regular expression over bytes.
 
     Raises ValidationError. `*` and `?` match within one segment, `**` matches any number of
-    segments, everything else is literal.
+    segments, `{a,b}` matches either option, everything else is literal.
     """
     if len(pattern) > MAX_PATH_BYTES:
         raise ValidationError(f"a glob must have at most {MAX_PATH_BYTES} characters")
-    parts = [part for part in pattern.split("/") if part not in {"", "."}]
+    try:
+        options = "|".join(map(_glob_expression, expand_braces(pattern)))
+        return compile_regex(f"(?s)(?:{options})")
+    except (InvalidRegex, RecursionError):
+        raise ValidationError("the glob is too complex") from None
+
+
+def _glob_expression(glob: str) -> str:
+    parts = [part for part in glob.split("/") if part not in {"", "."}]
     expressions = []
     for index, part in enumerate(parts, 1):
         last = index == len(parts)
@@ -164,10 +234,7 @@ def compile_glob(pattern: str) -> LinearRegex:
             expressions.append("(?:[^/]+/)*[^/]+" if last else "(?:[^/]+/)*")
         else:
             expressions.append("".join(map(_glob_character, part)) + ("" if last else "/"))
-    try:
-        return compile_regex("(?s)" + "".join(expressions))
-    except InvalidRegex:
-        raise ValidationError("the glob is too complex") from None
+    return "".join(expressions)
 
 
 def _glob_character(character: str) -> str:

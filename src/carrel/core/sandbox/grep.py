@@ -17,7 +17,6 @@ from carrel.core.search.linear_regex import InvalidRegex, LinearRegex, compile_r
 
 MAX_PATTERN_CHARS: Final = 1000
 _MAX_COUNT: Final = 10_000_000
-_MAX_GLOBS: Final = 64
 _ANY_BYTE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\C")
 _RE2_ERRORS: Final = {
     "missing )": "a ( is not closed",
@@ -52,6 +51,13 @@ class GrepQuery(Struct, frozen=True):
     mode: GrepOutput = GrepOutput.FILES
     line_numbers: bool = False
     """Whether lines are printed with their numbers."""
+    before: int = 0
+    """Lines printed before each match."""
+    after: int = 0
+    multiline: bool = False
+    """Whether a match may span lines."""
+    head_limit: int = 0
+    """Printed rows, over all files; 0: any number."""
 
     def max_lines(self, max_bytes: int) -> int:
         """Return how many lines of a file fill an output of that many bytes."""
@@ -67,38 +73,27 @@ class GrepQuery(Struct, frozen=True):
         if not self.glob:
             return True
         text = (path.text if "/" in self.glob else path.name).encode()
-        return any(compile_glob(glob).fullmatch(text) for glob in expand_braces(self.glob))
-
-
-@lru_cache(maxsize=256)
-def expand_braces(glob: str) -> tuple[str, ...]:
-    """Return the globs without braces that a glob stands for.
-
-    A glob with more than two braces, or that stands for more than 64, is returned unchanged.
-    """
-    opening = glob.find("{")
-    closing = glob.find("}", opening)
-    if opening < 0 or closing < 0 or glob.count("{") > 2:
-        return (glob,)
-    options = glob[opening + 1 : closing].split(",")
-    ends = expand_braces(glob[closing + 1 :])
-    if len(options) * len(ends) > _MAX_GLOBS:
-        return (glob,)
-    return tuple(glob[:opening] + option + end for option in options for end in ends)
+        return compile_glob(self.glob).fullmatch(text) is not None
 
 
 @lru_cache(maxsize=64)
-def compile_pattern(pattern: str, *, ignore_case: bool = False) -> LinearRegex:
+def compile_pattern(
+    pattern: str, *, ignore_case: bool = False, multiline: bool = False
+) -> LinearRegex:
     r"""Compile a pattern in RE2's syntax; raises ValidationError.
 
-    No match spans lines. ``\C`` is refused: it matches single bytes, those of line feeds too.
+    Only with `multiline` a match may span lines, and `.` matches a line feed. ``\C`` is refused: it
+    matches single bytes, those of line feeds too.
     """
     if len(pattern) > MAX_PATTERN_CHARS:
         raise ValidationError(f"Invalid pattern: it has more than {MAX_PATTERN_CHARS} characters")
     if _ANY_BYTE.search(pattern):
         raise ValidationError(r"Invalid pattern: \C is not supported")
     try:
-        return compile_regex(f"(?i){pattern}" if ignore_case else pattern, in_lines=True)
+        flags = "(?i)" if ignore_case else ""
+        if multiline:
+            return compile_regex(f"(?ms){flags}(?:{pattern})")
+        return compile_regex(f"{flags}{pattern}", in_lines=True)
     except InvalidRegex as error:
         kind, _, argument = str(error).partition(": ")
         message = _RE2_ERRORS.get(kind, "{}").format(argument if kind in _RE2_ERRORS else error)
@@ -124,51 +119,137 @@ def matching_lines(regex: LinearRegex, content: bytes, limit: int) -> list[int]:
     return numbers
 
 
+def matching_blocks(regex: LinearRegex, content: bytes, limit: int) -> list[int]:
+    """Return the numbers of all lines that a match spans, from 1, of at most `limit` matches."""
+    numbers: list[int] = []
+    number, position = 1, 0
+    end = len(content) - content.endswith(b"\n")
+    while limit > 0 and position <= end and (match := regex.search(content, position)):
+        start, stop = match.start(), max(match.start(), match.end() - 1)
+        if start > end:
+            break
+        first = number + content.count(b"\n", position, start)
+        last = first + content.count(b"\n", start, min(stop, end))
+        numbers += range(max(first, numbers[-1] + 1) if numbers else first, last + 1)
+        limit -= 1
+        following = content.find(b"\n", stop) + 1
+        if not following:
+            break
+        number, position = last + 1, following
+    return numbers
+
+
+class GrepRow(Struct, frozen=True):
+    """A printed row: a file, a count, or a line."""
+
+    path: str
+    line: int | None = None
+    text: bytes = b""
+    is_match: bool = True
+    """False for a line of context."""
+    count: int | None = None
+
+
 class FileSearch:
     """Search in one file whose lines are given in parts."""
 
     def __init__(self, query: GrepQuery, name: str, max_bytes: int) -> None:
-        """``name`` is empty for a single-file query."""
         self._query, self._name = query, name
-        self._regex = compile_pattern(query.pattern, ignore_case=query.ignore_case)
-        self._prefix = name.encode() + b":" if name else b""
+        self._regex = compile_pattern(
+            query.pattern, ignore_case=query.ignore_case, multiline=query.multiline
+        )
         self._max_bytes, self._lines_left = max_bytes, query.max_lines(max_bytes)
         self._first, self._matches, self._size = 1, 0, 0
-        self._lines: list[bytes] = []
+        self._rows: list[GrepRow] = []
+        self._recent: list[bytes] = []
+        """The last lines before the next part, for context."""
+        self._after_left = 0
 
     @property
     def is_done(self) -> bool:
         """Whether further lines would not change the output."""
-        return self._lines_left <= 0 or self._size > self._max_bytes
+        return (self._lines_left <= 0 and not self._after_left) or self._size > self._max_bytes
 
     def feed(self, lines: bytes) -> None:
-        """Search complete lines."""
-        numbers = matching_lines(self._regex, lines, self._lines_left)
+        """Search complete lines; with `multiline`, the whole file at once."""
+        search = matching_blocks if self._query.multiline else matching_lines
+        numbers = search(self._regex, lines, self._lines_left)
         self._matches += len(numbers)
         self._lines_left -= len(numbers)
         if self._query.mode is GrepOutput.CONTENT:
-            for number, line in zip(numbers, _lines_at(lines, numbers), strict=True):
-                self._add_line(self._first + number - 1, line)
+            if self._query.before or self._query.after:
+                self._add_with_context(lines, frozenset(numbers))
+            else:
+                for number, line in zip(numbers, _lines_at(lines, numbers), strict=True):
+                    self._add_line(self._first + number - 1, line)
         self._first += lines.count(b"\n")
 
-    def _add_line(self, number: int, line: bytes) -> None:
+    def _add_with_context(self, content: bytes, numbers: frozenset[int]) -> None:
+        lines = content.split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        for number, line in enumerate(lines, 1):
+            position = self._first + number - 1
+            if number in numbers:
+                for offset, earlier in enumerate(self._recent, position - len(self._recent)):
+                    self._add_line(offset, earlier, is_match=False)
+                self._recent = []
+                self._add_line(position, line)
+                self._after_left = self._query.after
+            elif self._after_left:
+                self._add_line(position, line, is_match=False)
+                self._after_left -= 1
+            elif self._query.before:
+                self._recent = [*self._recent, line][-self._query.before :]
+
+    def _add_line(self, number: int, line: bytes, *, is_match: bool = True) -> None:
         if self._size > self._max_bytes:
             return
-        printed = b"%d:%b" % (number, line) if self._query.line_numbers else line
-        self._lines.append(self._prefix + printed + b"\n")
-        self._size += len(self._lines[-1])
+        self._rows.append(GrepRow(self._name, number, line, is_match))
+        self._size += len(line) + 1
 
-    def output(self) -> bytes:
-        """Output for the file, empty without a match."""
+    def rows(self) -> Sequence[GrepRow]:
+        """Rows of the file, none without a match."""
         if not self._matches:
-            return b""
+            return ()
         match self._query.mode:
             case GrepOutput.FILES:
-                return (self._name or self._query.root).encode() + b"\n"
+                return (GrepRow(self._name),)
             case GrepOutput.COUNT:
-                return b"%b%d\n" % (self._prefix, self._matches)
+                return (GrepRow(self._name, count=self._matches),)
             case GrepOutput.CONTENT:
-                return b"".join(self._lines)
+                return self._rows
+
+
+def format_rows(query: GrepQuery, rows: Sequence[GrepRow]) -> bytes:
+    """Rows as text; a query of a single file prints no path."""
+    lines: list[bytes] = []
+    previous: GrepRow | None = None
+    for row in rows:
+        if previous is not None and (query.before or query.after) and _is_apart(previous, row):
+            lines.append(b"--\n")
+        lines.append(_format_row(query, row))
+        previous = row
+    return b"".join(lines)
+
+
+def _is_apart(previous: GrepRow, row: GrepRow) -> bool:
+    """Whether lines between two rows are left out."""
+    if row.line is None or previous.line is None:
+        return False
+    return previous.path != row.path or row.line != previous.line + 1
+
+
+def _format_row(query: GrepQuery, row: GrepRow) -> bytes:
+    separator = b":" if row.is_match else b"-"
+    name = row.path.encode()
+    prefix = b"" if row.path == query.root else name + separator
+    if row.count is not None:
+        return b"%b%d\n" % (prefix, row.count)
+    if row.line is None:
+        return name + b"\n"
+    number = b"%d%b" % (row.line, separator) if query.line_numbers else b""
+    return prefix + number + row.text + b"\n"
 
 
 def _lines_at(content: bytes, numbers: Sequence[int]) -> Iterator[bytes]:

@@ -17,7 +17,7 @@ from carrel.core.agents.config import AgentConfig
 from carrel.core.errors import Forbidden, NotFound, ValidationError
 from carrel.core.runs import Audience
 
-READ_TOOLS: Final = ("read", "glob")
+READ_TOOLS: Final = ("read", "ls", "glob")
 WRITE_TOOLS: Final = ("write", "edit")
 SEARCH_TOOLS: Final = ("grep",)
 COMMAND_TOOLS: Final = ("bash",)

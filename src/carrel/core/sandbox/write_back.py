@@ -8,7 +8,7 @@ are kept. The plan is decided again after every conflict.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -61,6 +61,32 @@ class PathConflict(Struct, frozen=True):
     """Version of the concurrent change; None: the version before the command's."""
     stored_path: Path | None = None
     """Path of the command's version, if not its own."""
+
+
+class ChangeType(StrEnum):
+    CREATED = "created"
+    MODIFIED = "modified"
+    DELETED = "deleted"
+
+
+class CommittedFile(Struct, frozen=True):
+    """A file as a command's commit left it."""
+
+    path: str
+    version: int
+    """Of the deletion, if the file was deleted."""
+    change: ChangeType
+
+
+def committed_files(heads: Iterable[Head], start: Tree) -> Iterator[CommittedFile]:
+    """Files among the new heads, compared with what the command started with."""
+    for head in heads:
+        existed = start.entry(head.path) is not None
+        if head.entry is not None:
+            change = ChangeType.MODIFIED if existed else ChangeType.CREATED
+            yield CommittedFile(head.path.text, head.version, change)
+        elif existed:
+            yield CommittedFile(head.path.text, head.version, ChangeType.DELETED)
 
 
 class MergePlan(Struct, frozen=True):

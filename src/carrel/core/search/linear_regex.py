@@ -10,6 +10,8 @@ import re2  # type: ignore[import-untyped]
 class RegexMatch(Protocol):
     def start(self) -> int: ...
 
+    def end(self) -> int: ...
+
 
 class LinearRegex(Protocol):
     def search(self, text: bytes, pos: int = 0) -> RegexMatch | None:

@@ -17,6 +17,7 @@ from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from carrel.actions.approvals import approvals
+from carrel.actions.approvals.transitions import load_shown_arguments
 from carrel.core.approvals import Approval, ApprovalStatus, call_fingerprint, format_arguments
 from carrel.core.errors import NotFound, ValidationError
 from carrel.server.mcp.request_context import McpRequest
@@ -72,9 +73,10 @@ async def ask_client(
         request, ctx, approval
     ):
         return None
+    text = format_arguments(await load_shown_arguments(request.ports, approval))
     form = types.ElicitRequestFormParams(
-        message=_message(request, context, approval),
-        requested_schema=_DENIAL_FORM if _is_too_long(approval) else _FORM,
+        message=_message(request, context, approval, text),
+        requested_schema=_DENIAL_FORM if len(text) > MAX_FORM_CHARS else _FORM,
     )
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
         input_requests: dict[str, Any] = {_REQUEST_KEY: types.ElicitRequest(params=form)}
@@ -122,7 +124,8 @@ async def _apply_answer(
     """Submitting or declining the form is a decision; closing it is none."""
     content = result.content or {}
     approved = result.action == "accept" and content.get("approved") is True
-    if _is_too_long(approval):
+    text = format_arguments(await load_shown_arguments(request.ports, approval))
+    if len(text) > MAX_FORM_CHARS:
         if approved:
             link = _where_to_answer(request, approval)
             raise ValidationError(f"the form did not show the whole call; approve it at {link}")
@@ -141,14 +144,9 @@ async def _apply_answer(
     )
 
 
-def _is_too_long(approval: Approval) -> bool:
-    return len(format_arguments(approval.redacted_arguments)) > MAX_FORM_CHARS
-
-
-def _message(request: McpRequest, context: ToolContext, approval: Approval) -> str:
+def _message(request: McpRequest, context: ToolContext, approval: Approval, text: str) -> str:
     heading = f"{context.slug} wants to call {approval.tool}"
-    text = format_arguments(approval.redacted_arguments)
-    if not _is_too_long(approval):
+    if len(text) <= MAX_FORM_CHARS:
         return f"{heading}:\n{text}"
     return (
         f"{heading} with {len(text):,} characters of arguments, which this form does not show"

@@ -74,13 +74,12 @@ def reply_to_result(reply: ToolReply) -> types.CallToolResult:
 
 
 def _structured_content(reply: ToolReply) -> dict[str, Any] | None:
-    """Structured content as object, as MCP requires; a list becomes `items`."""
+    """Structured content: of a call that waits, its approval.
+
+    A result that is no error has some, since every tool has an output schema.
+    """
     if reply.approval is not None:
         return {"approval": approval_summary(reply.approval)}
-    match reply.structured:
-        case dict() as value:
-            return value
-        case list() as value:
-            return {"items": value}
-        case _:
-            return None
+    if isinstance(reply.structured, dict):
+        return reply.structured
+    return None if reply.is_error else {}

@@ -132,7 +132,10 @@ async def get_inbox(request: Request[None, InboxQuery]) -> Response:
     )
     model = InboxModel(
         pins=[_pin_to_model(actor, contents, agent, pin) for agent, pin in contents.pins.pins],
-        approvals=[approval_to_model(approval) for approval in contents.approvals.approvals],
+        approvals=[
+            await approval_to_model(request.ports, approval)
+            for approval in contents.approvals.approvals
+        ],
         dreams=[_dream_to_model(actor, agent, dream) for agent, dream in contents.dreams.dreams],
         counts=counts,
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
+import msgspec
 from msgspec import Meta, field
 
 from carrel.actions.sandbox import jobs
@@ -12,7 +13,14 @@ from carrel.actions.sandbox.tool_access import load_tool_access
 from carrel.core.errors import ValidationError
 from carrel.core.sandbox.file_tools import DEFAULT_RESULT_BYTES
 from carrel.ports.sandbox import BackgroundJob
-from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.tool import (
+    Tool,
+    ToolArguments,
+    ToolContext,
+    ToolReply,
+    ToolResultFields,
+    structured_reply,
+)
 from carrel.tools.workspace_tool import encode_utf8
 
 
@@ -30,7 +38,18 @@ class AsyncStatusArguments(ToolArguments, frozen=True):
     ] = AsyncStatusAction.STATUS
 
 
-async def _run(context: ToolContext, args: AsyncStatusArguments) -> object:
+class JobResult(ToolResultFields, frozen=True, rename="camel"):
+    """Status of a background command; with the action logs, its latest output."""
+
+    status: Literal["processing", "completed", "failed"]
+    job_id: str
+    exit_code: int | None
+    """None while the command runs."""
+    output: str
+    """Latest output, stdout and stderr together."""
+
+
+async def _run(context: ToolContext, args: AsyncStatusArguments) -> ToolReply:
     encode_utf8("statusId", args.status_id)
     ports, id = context.ports, args.status_id.strip()
     if not id:
@@ -42,7 +61,14 @@ async def _run(context: ToolContext, args: AsyncStatusArguments) -> object:
     record = await jobs.get_job(ports, caller, access, id)
     job = await jobs.load_job_status(ports, record, id, stop=args.action is AsyncStatusAction.STOP)
     log = job.log[-DEFAULT_RESULT_BYTES:].decode(errors="replace")
-    return log if args.action is AsyncStatusAction.LOGS else _job_to_json(job, log)
+    code = job.exit_code
+    status: Literal["processing", "completed", "failed"] = (
+        "processing" if code is None else "failed" if code else "completed"
+    )
+    result = JobResult(status=status, job_id=job.id, exit_code=code, output=log)
+    is_log = args.action is AsyncStatusAction.LOGS
+    text = log if is_log else msgspec.json.encode(_job_to_json(job, log)).decode()
+    return structured_reply(text, result)
 
 
 def _job_to_json(job: BackgroundJob, log: str) -> dict[str, str]:
@@ -62,4 +88,5 @@ TOOL: Final = Tool(
     _run,
     writes=True,
     destructive=True,
+    results=(JobResult,),
 )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
-from msgspec import Meta
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import replace
 
-from carrel.actions.sandbox import jobs, write_back
+from carrel.actions.sandbox import command_output, jobs, write_back
+from carrel.actions.sandbox.command_output import NO_SAVED_OUTPUT, SavedOutput
 from carrel.actions.sandbox.sandboxes import decrypt_config, resource_limits
+from carrel.actions.sandbox.write_back import WriteBackResult
 from carrel.core.errors import (
     CapabilityNotProvided,
     Forbidden,
@@ -16,7 +20,18 @@ from carrel.core.errors import (
     ValidationError,
     WorkspaceTooLarge,
 )
-from carrel.core.sandbox.command_report import format_report, was_interrupted
+from carrel.core.identifiers import Path
+from carrel.core.sandbox.command_arguments import (
+    check_environment,
+    check_timeout,
+    prepare_command,
+)
+from carrel.core.sandbox.command_report import (
+    TRUNCATION_SLACK_BYTES,
+    format_report,
+    was_interrupted,
+)
+from carrel.core.sandbox.file_tools import normalize_path, truncate_output
 from carrel.core.sandbox.interpreter_policy import disallowed_runtime
 from carrel.core.sandbox.tool_access import (
     SandboxSpec,
@@ -25,9 +40,17 @@ from carrel.core.sandbox.tool_access import (
     with_background,
     with_workspace,
 )
+from carrel.core.sandbox.write_back import CommittedFile
 from carrel.ports import Sandbox as Provider
 from carrel.ports.sandbox import CommandResult, CommandSpec, ResourceLimits, SandboxUnavailable
-from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.tool import (
+    Tool,
+    ToolArguments,
+    ToolContext,
+    ToolReply,
+    ToolResultFields,
+    structured_reply,
+)
 from carrel.tools.workspace_tool import (
     WorkspaceCall,
     WorkspaceName,
@@ -46,6 +69,39 @@ class BashArguments(ToolArguments, frozen=True):
     background: Annotated[bool, Meta(description="Run in the background and return at once.")] = (
         False
     )
+    timeout: Annotated[
+        int | UnsetType, Meta(description="Seconds; at most the sandbox's own limit.")
+    ] = UNSET
+    cwd: Annotated[
+        str, Meta(description="Directory of the workspace to run in; default: its root.")
+    ] = ""
+    env: Annotated[
+        dict[str, str], Meta(description="Environment variables for this call only.")
+    ] = msgspec.field(default_factory=dict)
+
+
+class CommandOutput(ToolResultFields, frozen=True, rename="camel"):
+    """Result of a finished command."""
+
+    stdout: str
+    stderr: str
+    exit_code: int | None
+    """None if the command was killed for its time limit."""
+    timed_out: bool
+    truncated: bool
+    """Whether stdout or stderr is cut; `output_files` has more."""
+    duration_ms: int
+    changed: tuple[CommittedFile, ...]
+    """Saved changes, in order of path."""
+    notes: tuple[str, ...]
+    output_files: tuple[str, ...] = ()
+    """Files of the workspace with the output that was cut."""
+
+
+class BackgroundCommand(ToolResultFields, frozen=True, rename="camel"):
+    """A command that was started in the background."""
+
+    status_id: str
 
 
 async def _check(context: ToolContext, args: BashArguments) -> WorkspaceCall:
@@ -53,8 +109,6 @@ async def _check(context: ToolContext, args: BashArguments) -> WorkspaceCall:
         raise ValidationError("command is required")
     if "\0" in args.command:
         raise ValidationError("command must not contain NUL")
-    if len(args.command.encode(errors="surrogatepass")) > _MAX_COMMAND_BYTES:
-        raise ValidationError(f"command must have {_MAX_COMMAND_BYTES} bytes at most")
     workspace_call = await resolve_workspace_call("bash", context, args, args.workspace)
     sandbox = _sandbox(workspace_call)
     if runtime := disallowed_runtime(args.command, sandbox.config.get("runtimes")):
@@ -62,12 +116,31 @@ async def _check(context: ToolContext, args: BashArguments) -> WorkspaceCall:
     if args.background and _instance_key(workspace_call) is None:
         raise ValidationError(jobs.NEEDS_PERSISTENT_SANDBOX)
     bounds, persistent = resource_limits(sandbox.config), _instance_key(workspace_call) is not None
+    _check_options(workspace_call, args, bounds)
     if reason := _provider(workspace_call).unsupported_reason(bounds, persistent=persistent):
         raise CapabilityNotProvided(f"Sandbox setup failed: {reason}")
     return workspace_call
 
 
-async def _run(context: ToolContext, args: BashArguments) -> object:
+def _check_options(
+    workspace_call: WorkspaceCall, args: BashArguments, bounds: ResourceLimits
+) -> None:
+    """Check time limit, directory and variables. Raises ValidationError, Forbidden."""
+    if args.timeout is not UNSET:
+        if args.background:
+            raise ValidationError("timeout is not available in the background")
+        check_timeout(args.timeout, bounds.seconds)
+    check_environment(args.env, _sandbox(workspace_call).config.get("envVars", {}))
+    directory = normalize_path(args.cwd)
+    if directory and workspace_call.target.workspace is None:
+        raise ValidationError("cwd needs a workspace")
+    if directory:
+        workspace_call.files.require_visible(Path(directory))
+    if len(_script(workspace_call, args).encode(errors="surrogatepass")) > _MAX_COMMAND_BYTES:
+        raise ValidationError(f"command must have {_MAX_COMMAND_BYTES} bytes at most")
+
+
+async def _run(context: ToolContext, args: BashArguments) -> ToolReply:
     workspace_call = await _check(context, args)
     slots, tenant = context.ports.command_slots, context.agent.tenant
     key = _instance_key(workspace_call)
@@ -77,34 +150,32 @@ async def _run(context: ToolContext, args: BashArguments) -> object:
         return await _run_now(workspace_call, args)
 
 
-async def _run_now(workspace_call: WorkspaceCall, args: BashArguments) -> str:
+async def _run_now(workspace_call: WorkspaceCall, args: BashArguments) -> ToolReply:
     try:
         if args.background:
-            return await _run_in_background(workspace_call, args.command.strip())
+            return await _run_in_background(workspace_call, args)
         if workspace_call.target.workspace is None:
-            return await _run_without_files(workspace_call, args.command.strip())
-        return await _run_in_workspace(workspace_call, args.command.strip())
+            return await _run_without_files(workspace_call, args)
+        return await _run_in_workspace(workspace_call, args)
     except SandboxUnavailable as error:
         raise CapabilityNotProvided(f"Sandbox setup failed: {error}") from None
 
 
-async def _run_without_files(workspace_call: WorkspaceCall, command: str) -> str:
+async def _run_without_files(workspace_call: WorkspaceCall, args: BashArguments) -> ToolReply:
     """Run in an empty directory whose files are discarded."""
-    ports, spec = workspace_call.context.ports, _command_spec(workspace_call, command)
+    ports, spec = workspace_call.context.ports, _command_spec(workspace_call, args)
     async with _provider(workspace_call).run(spec, ports.blobs) as result:
-        return _report(result, spec.limits, result.notes)
+        return _report(workspace_call, spec, result, WriteBackResult())
 
 
-async def _run_in_background(workspace_call: WorkspaceCall, command: str) -> str:
+async def _run_in_background(workspace_call: WorkspaceCall, args: BashArguments) -> ToolReply:
     """Start a background job; its changes are committed when it ends."""
     context, sandbox, workspace = (
         workspace_call.context,
         _sandbox(workspace_call),
         workspace_call.target.workspace,
     )
-    spec = _command_spec(
-        workspace_call, command, await write_back.load_inputs(workspace_call.files)
-    )
+    spec = _command_spec(workspace_call, args, await write_back.load_inputs(workspace_call.files))
     assert workspace and spec.instance_key
     job = jobs.JobRecord(
         context.agent.id,
@@ -116,49 +187,77 @@ async def _run_in_background(workspace_call: WorkspaceCall, command: str) -> str
         context.audience,
     )
     await jobs.start_job(context.ports, context.actor, job, spec)
-    return f"Started in the background; use async_status with statusId {spec.id}"
+    text = f"Started in the background; use async_status with statusId {spec.id}"
+    return structured_reply(text, BackgroundCommand(status_id=spec.id))
 
 
-async def _run_in_workspace(workspace_call: WorkspaceCall, command: str) -> str:
+async def _run_in_workspace(workspace_call: WorkspaceCall, args: BashArguments) -> ToolReply:
     workspace_files, ports = workspace_call.files, workspace_call.context.ports
     inputs = await write_back.load_inputs(workspace_files)
-    spec = _command_spec(workspace_call, command, inputs)
+    spec = _command_spec(workspace_call, args, inputs)
     call_id = workspace_files.call or spec.id
     async with _provider(workspace_call).run(spec, ports.blobs) as result:
         partial = was_interrupted(result.exit_code, timed_out=result.timed_out)
-        reason = f"bash{' (partial)' if partial else ''} {call_id}: {command}"
+        reason = f"bash{' (partial)' if partial else ''} {call_id}: {args.command.strip()}"
         try:
-            write_back_notes = await write_back.commit_changes(
+            committed = await write_back.commit_changes(
                 workspace_files, inputs, result, call_id, reason
             )
         except (WorkspaceTooLarge, NotFound) as error:
-            report = _report(result, spec.limits, result.notes)
+            report = _report(workspace_call, spec, result, WriteBackResult()).content
             message = f"the changes were not saved: {error}\n{report}"
             raise type(error)(message, **error.details) from None
-        return _report(result, spec.limits, (*result.notes, *write_back_notes))
+        files = await command_output.save_output(
+            workspace_files, spec.id, result, _output_limit(workspace_call)
+        )
+        return _report(workspace_call, spec, result, committed, files)
 
 
 def _command_spec(
-    workspace_call: WorkspaceCall, command: str, inputs: write_back.CommandInputs | None = None
+    workspace_call: WorkspaceCall,
+    args: BashArguments,
+    inputs: write_back.CommandInputs | None = None,
 ) -> CommandSpec:
     sandbox, ports = _sandbox(workspace_call), workspace_call.context.ports
     config, id = decrypt_config(ports, sandbox), ports.clock.new_id("call")
     lifecycle, instance_key = config.get("lifecycle", {}), _instance_key(workspace_call)
+    own_env = {} if instance_key else args.env
     return CommandSpec(
         id,
-        command,
+        _script(workspace_call, args),
         inputs.files if inputs else None,
-        resource_limits(sandbox.config),
-        config.get("envVars", {}),
+        _call_limits(workspace_call, args),
+        {**config.get("envVars", {}), **own_env},
         instance_key,
         idle_seconds=lifecycle.get("idleTimeoutSeconds", DEFAULT_IDLE_SECONDS),
         options=config.get("options", {}),
         lifetime_seconds=lifecycle.get("maxLifetimeSeconds"),
         directories=inputs.directories if inputs else {},
-        write_back=jobs.write_back_callback(workspace_call.files, id, command)
+        write_back=jobs.write_back_callback(workspace_call.files, id, args.command.strip())
         if instance_key
         else None,
     )
+
+
+def _script(workspace_call: WorkspaceCall, args: BashArguments) -> str:
+    """Return what bash runs; an instance keeps its environment, so the script sets variables."""
+    env = args.env if _instance_key(workspace_call) else {}
+    return prepare_command(args.command.strip(), normalize_path(args.cwd), env)
+
+
+def _call_limits(workspace_call: WorkspaceCall, args: BashArguments) -> ResourceLimits:
+    """Limits of the sandbox, with the call's time and room to see whether output is cut."""
+    limits = resource_limits(_sandbox(workspace_call).config)
+    output_bytes = limits.output_bytes + TRUNCATION_SLACK_BYTES
+    if workspace_call.target.workspace is not None and not args.background:
+        output_bytes = max(output_bytes, command_output.MAX_SAVED_BYTES)
+    timeout = None if args.timeout is UNSET else args.timeout
+    seconds = check_timeout(timeout, limits.seconds)
+    return replace(limits, seconds=seconds, output_bytes=output_bytes)
+
+
+def _output_limit(workspace_call: WorkspaceCall) -> int:
+    return resource_limits(_sandbox(workspace_call).config).output_bytes
 
 
 def _instance_key(workspace_call: WorkspaceCall) -> str | None:
@@ -171,9 +270,30 @@ def _instance_key(workspace_call: WorkspaceCall) -> str | None:
     )
 
 
-def _report(result: CommandResult, bounds: ResourceLimits, notes: Sequence[str]) -> str:
-    timeout_seconds = bounds.seconds if result.timed_out else None
-    return format_report(result.stdout, result.stderr, result.exit_code, timeout_seconds, notes)
+def _report(
+    workspace_call: WorkspaceCall,
+    spec: CommandSpec,
+    result: CommandResult,
+    committed: WriteBackResult,
+    saved: SavedOutput = NO_SAVED_OUTPUT,
+) -> ToolReply:
+    limit = _output_limit(workspace_call)
+    stdout, stderr = (truncate_output(text, limit) for text in (result.stdout, result.stderr))
+    notes = (*result.notes, *committed.notes, *saved.notes)
+    seconds = spec.limits.seconds if result.timed_out else None
+    output = CommandOutput(
+        stdout=stdout,
+        stderr=stderr,
+        exit_code=result.exit_code,
+        timed_out=result.timed_out,
+        truncated=max(len(result.stdout), len(result.stderr)) > limit,
+        duration_ms=result.duration_ms,
+        changed=committed.changed,
+        notes=notes,
+        output_files=saved.paths,
+    )
+    text = format_report(stdout.encode(), stderr.encode(), result.exit_code, seconds, notes)
+    return structured_reply(text, output)
 
 
 def _sandbox(workspace_call: WorkspaceCall) -> SandboxSpec:
@@ -204,4 +324,6 @@ TOOL: Final = Tool(
     destructive=True,
     approval_check=approval_check_of(_check),
     schema_for=_schema_for_access,
+    results=(CommandOutput, BackgroundCommand),
+    can_wait=True,
 )

@@ -9,15 +9,16 @@ from msgspec import Meta
 from carrel.actions.sandbox import workspace_files
 from carrel.core.errors import ValidationError
 from carrel.core.sandbox.file_tools import parse_file_path
-from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolReply
 from carrel.tools.workspace_tool import (
     FilePath,
     WorkspaceCall,
     WorkspaceName,
+    WrittenFile,
     approval_check_of,
     resolve_workspace_call,
     schema_with_workspaces,
-    with_redaction_note,
+    written_reply,
 )
 
 
@@ -39,7 +40,7 @@ async def _check(context: ToolContext, args: EditArguments) -> WorkspaceCall:
     return workspace_call
 
 
-async def _run(context: ToolContext, args: EditArguments) -> object:
+async def _run(context: ToolContext, args: EditArguments) -> ToolReply:
     workspace_call = await _check(context, args)
     path = parse_file_path(args.file_path)
     old, new = args.old_string.encode(), args.new_string.encode()
@@ -47,7 +48,7 @@ async def _run(context: ToolContext, args: EditArguments) -> object:
         workspace_call.files, path, old, new, every=args.replace_all
     )
     times = "1 replacement" if count == 1 else f"{count} replacements"
-    return with_redaction_note(f"Edited {path} ({times})", result.redacted)
+    return written_reply(f"Edited {path} ({times})", result, count)
 
 
 TOOL: Final = Tool(
@@ -60,4 +61,6 @@ TOOL: Final = Tool(
     destructive=True,
     approval_check=approval_check_of(_check),
     schema_for=schema_with_workspaces,
+    results=(WrittenFile,),
+    can_wait=True,
 )

@@ -9,7 +9,7 @@ from msgspec import Meta
 from carrel.actions.memory import memories
 from carrel.core.errors import NotFound
 from carrel.core.runs import Audience
-from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolResultFields
 
 
 class ForgetArguments(ToolArguments, frozen=True):
@@ -17,6 +17,11 @@ class ForgetArguments(ToolArguments, frozen=True):
         str,
         Meta(min_length=1, max_length=128, description="Id of the memory."),
     ]
+
+
+class ForgetResult(ToolResultFields, frozen=True):
+    ok: bool
+    id: str
 
 
 async def _run(context: ToolContext, args: ForgetArguments) -> object:
@@ -37,4 +42,5 @@ TOOL: Final = Tool(
     _run,
     writes=True,
     destructive=True,
+    results=(ForgetResult,),
 )

@@ -9,7 +9,14 @@ from msgspec import Meta
 from carrel.actions.sandbox import workspace_files
 from carrel.core.errors import ValidationError
 from carrel.core.sandbox.file_tools import compile_glob, normalize_path, truncate_output
-from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.tool import (
+    Tool,
+    ToolArguments,
+    ToolContext,
+    ToolReply,
+    ToolResultFields,
+    structured_reply,
+)
 from carrel.tools.workspace_tool import (
     WorkspaceCall,
     WorkspaceName,
@@ -22,7 +29,10 @@ from carrel.tools.workspace_tool import (
 class GlobArguments(ToolArguments, frozen=True):
     pattern: Annotated[
         str,
-        Meta(description="* and ? match within a segment, ** any number of segments: **/*.py"),
+        Meta(
+            description="* and ? match within a segment, ** any number of segments, {a,b} either "
+            "option: src/**/*.{ts,tsx}"
+        ),
     ]
     path: Annotated[str, Meta(description="Directory to search; default: the whole workspace.")] = (
         ""
@@ -39,16 +49,24 @@ async def _check(context: ToolContext, args: GlobArguments) -> WorkspaceCall:
     return workspace_call
 
 
-async def _run(context: ToolContext, args: GlobArguments) -> object:
+class GlobResult(ToolResultFields, frozen=True):
+    paths: tuple[str, ...]
+    """Relative to the searched directory, last changed first."""
+    count: int
+    """Matching files, those that did not fit included."""
+    truncated: bool
+
+
+async def _run(context: ToolContext, args: GlobArguments) -> ToolReply:
     workspace_call = await _check(context, args)
     paths = await workspace_files.glob_files(
         workspace_call.files, args.pattern.strip(), normalize_path(args.path)
     )
-    if not paths:
-        return "No files found"
-    return truncate_output(
-        "".join(f"{name}\n" for name in paths).encode(), workspace_call.output_limit_bytes
-    )
+    text = "".join(f"{name}\n" for name in paths) or "No files found"
+    limited = truncate_output(text.encode(), workspace_call.output_limit_bytes)
+    visible = paths[: limited.count("\n")] if limited != text else paths
+    result = GlobResult(paths=tuple(visible), count=len(paths), truncated=len(visible) < len(paths))
+    return structured_reply(limited, result)
 
 
 TOOL: Final = Tool(
@@ -58,4 +76,5 @@ TOOL: Final = Tool(
     _run,
     approval_check=approval_check_of(_check),
     schema_for=schema_with_workspaces,
+    results=(GlobResult,),
 )

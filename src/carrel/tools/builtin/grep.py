@@ -4,13 +4,28 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import replace
 
 from carrel.actions.sandbox import grep
+from carrel.actions.sandbox.grep import GrepResult
 from carrel.core.errors import ValidationError
 from carrel.core.sandbox.file_tools import compile_glob, normalize_path, truncate_output
-from carrel.core.sandbox.grep import GrepOutput, GrepQuery, compile_pattern, expand_braces
-from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.core.sandbox.grep import (
+    GrepOutput,
+    GrepQuery,
+    GrepRow,
+    compile_pattern,
+    format_rows,
+)
+from carrel.tools.tool import (
+    Tool,
+    ToolArguments,
+    ToolContext,
+    ToolReply,
+    ToolResultFields,
+    structured_reply,
+)
 from carrel.tools.workspace_tool import (
     WorkspaceCall,
     WorkspaceName,
@@ -19,9 +34,13 @@ from carrel.tools.workspace_tool import (
     schema_with_workspaces,
 )
 
+_MAX_CONTEXT: Final = 1000
+
 
 class GrepArguments(ToolArguments, frozen=True):
-    pattern: Annotated[str, Meta(description="Regular expression, matched line by line.")]
+    pattern: Annotated[
+        str, Meta(description="Regular expression, matched line by line unless multiline is set.")
+    ]
     path: Annotated[
         str, Meta(description="File or directory to search; default: the whole workspace.")
     ] = ""
@@ -33,6 +52,23 @@ class GrepArguments(ToolArguments, frozen=True):
     line_numbers: Annotated[
         bool, Meta(description="Prefix lines with their numbers, with output_mode content.")
     ] = False
+    before_context: Annotated[
+        int, Meta(ge=0, le=_MAX_CONTEXT, description="Lines to show before each match.")
+    ] = 0
+    after_context: Annotated[
+        int, Meta(ge=0, le=_MAX_CONTEXT, description="Lines to show after each match.")
+    ] = 0
+    context: Annotated[
+        int,
+        Meta(ge=0, le=_MAX_CONTEXT, description="Lines to show before and after each match."),
+    ] = 0
+    head_limit: Annotated[
+        int,
+        Meta(ge=0, lt=2**53, description="Maximum number of files, lines or counts; 0: any."),
+    ] = 0
+    multiline: Annotated[
+        bool, Meta(description="Let a match span lines, and . match line ends.")
+    ] = False
     workspace: WorkspaceName = ""
 
 
@@ -41,13 +77,36 @@ async def _check(context: ToolContext, args: GrepArguments) -> WorkspaceCall:
     if not args.pattern:
         raise ValidationError("pattern is required")
     normalize_path(args.path)
-    for glob in expand_braces(args.glob):
-        compile_glob(glob)
-    compile_pattern(args.pattern, ignore_case=args.case_insensitive)
+    compile_glob(args.glob)
+    compile_pattern(args.pattern, ignore_case=args.case_insensitive, multiline=args.multiline)
     return workspace_call
 
 
-async def _run(context: ToolContext, args: GrepArguments) -> object:
+class MatchedLine(ToolResultFields, frozen=True):
+    path: str
+    line: int
+    text: str
+    context: bool | UnsetType = UNSET
+    """True for a line around a match."""
+
+
+class MatchCount(ToolResultFields, frozen=True):
+    path: str
+    count: int
+
+
+class GrepToolResult(ToolResultFields, frozen=True):
+    """One of `files`, `lines` and `counts`, by the output mode."""
+
+    truncated: bool
+    files: tuple[str, ...] | UnsetType = UNSET
+    lines: tuple[MatchedLine, ...] | UnsetType = UNSET
+    counts: tuple[MatchCount, ...] | UnsetType = UNSET
+    skipped: tuple[str, ...] | UnsetType = UNSET
+    """Files that are too large for a search across lines."""
+
+
+async def _run(context: ToolContext, args: GrepArguments) -> ToolReply:
     workspace_call = await _check(context, args)
     query = GrepQuery(
         args.pattern,
@@ -56,11 +115,43 @@ async def _run(context: ToolContext, args: GrepArguments) -> object:
         args.case_insensitive,
         args.output_mode,
         args.line_numbers,
+        max(args.before_context, args.context),
+        max(args.after_context, args.context),
+        args.multiline,
+        args.head_limit,
     )
-    output = await grep.search(workspace_call.files, query, workspace_call.output_limit_bytes)
-    return (
-        truncate_output(output, workspace_call.output_limit_bytes) if output else "No matches found"
+    limit = workspace_call.output_limit_bytes
+    matches = await grep.search(workspace_call.files, query, limit)
+    output = format_rows(query, matches.rows) or b"No matches found"
+    text = truncate_output(output + _note(query, matches).encode(), limit)
+    return structured_reply(text, _result(query, matches, len(output) > limit))
+
+
+def _note(query: GrepQuery, matches: GrepResult) -> str:
+    notes = [f"[first {query.head_limit}; there are more]"] if matches.is_cut else []
+    notes += [f"[not searched, too large: {path}]" for path in matches.skipped]
+    return "\n".join(notes)
+
+
+def _result(query: GrepQuery, matches: GrepResult, is_long: bool) -> GrepToolResult:
+    result = GrepToolResult(
+        truncated=matches.is_cut or is_long,
+        skipped=tuple(map(str, matches.skipped)) if matches.skipped else UNSET,
     )
+    match query.mode:
+        case GrepOutput.FILES:
+            return replace(result, files=tuple(row.path for row in matches.rows))
+        case GrepOutput.COUNT:
+            counts = (MatchCount(path=row.path, count=row.count or 0) for row in matches.rows)
+            return replace(result, counts=tuple(counts))
+        case GrepOutput.CONTENT:
+            return replace(result, lines=tuple(map(_matched_line, matches.rows)))
+
+
+def _matched_line(row: GrepRow) -> MatchedLine:
+    text = row.text.decode(errors="replace")
+    context = UNSET if row.is_match else True
+    return MatchedLine(path=row.path, line=row.line or 0, text=text, context=context)
 
 
 TOOL: Final = Tool(
@@ -71,4 +162,5 @@ TOOL: Final = Tool(
     _run,
     approval_check=approval_check_of(_check),
     schema_for=schema_with_workspaces,
+    results=(GrepToolResult,),
 )

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions.git import history
-from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolResultFields
 
 
 class MemoryCheckpointArguments(ToolArguments, frozen=True):
     note: Annotated[
         str, Meta(min_length=1, max_length=200, description="Label of the checkpoint.")
     ] = "manual"
+
+
+class MemoryCheckpointResult(ToolResultFields, frozen=True):
+    ok: bool
+    skipped: bool
+    oid: str | UnsetType = UNSET
+    subject: str | UnsetType = UNSET
+    reason: str | UnsetType | None = UNSET
+    """Why no checkpoint was needed."""
 
 
 async def _run(context: ToolContext, args: MemoryCheckpointArguments) -> object:
@@ -32,4 +41,5 @@ TOOL: Final = Tool(
     private_only=True,
     requires_git=True,
     writes=True,
+    results=(MemoryCheckpointResult,),
 )

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions.git import history
 from carrel.actions.git.history import GitLogEntry
-from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolResultFields
 
 
 class MemoryHistoryArguments(ToolArguments, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=100, description="Maximum number of commits.")] = 10
     include_diff: Annotated[bool, Meta(description="Include the combined diff.")] = False
+
+
+class HistoryCommit(ToolResultFields, frozen=True):
+    oid: str
+    short_oid: str
+    subject: str
+    body: str
+    author: str
+    timestamp_unix: int
+    checkpoint: str | None
+
+
+class MemoryHistoryResult(ToolResultFields, frozen=True):
+    commits: tuple[HistoryCommit, ...]
+    diff: str | UnsetType = UNSET
 
 
 async def _run(context: ToolContext, args: MemoryHistoryArguments) -> object:
@@ -48,4 +63,5 @@ TOOL: Final = Tool(
     _run,
     private_only=True,
     requires_git=True,
+    results=(MemoryHistoryResult,),
 )

@@ -7,13 +7,24 @@ from typing import Final
 from carrel.actions.memory import stats as memory_stats
 from carrel.core.identifiers import Path
 from carrel.core.sessions import format_timestamp
-from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolResultFields
 
 FILES: Final = ("IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "MEMORY.md", "DREAMS.md")
 
 
 class MyStatsArguments(ToolArguments, frozen=True):
     """No arguments."""
+
+
+class MyStatsResult(ToolResultFields, frozen=True):
+    agent_id: str
+    sessions_total: int
+    memories_stored: int
+    memories_promoted: int
+    last_dream_ts: str | None
+    recall_events_7d: int
+    top_concept_tags_7d: tuple[tuple[str, int], ...]
+    workspace_files_present: tuple[str, ...]
 
 
 async def _run(context: ToolContext, args: MyStatsArguments) -> object:
@@ -39,4 +50,5 @@ TOOL: Final = Tool(
     "dreamed and the top concepts of this week.",
     MyStatsArguments,
     _run,
+    results=(MyStatsResult,),
 )

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from carrel.actions.memory import memories
 from carrel.core.sessions import format_timestamp
-from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolResultFields
 
 
 class RecallArguments(ToolArguments, frozen=True):
@@ -16,6 +16,21 @@ class RecallArguments(ToolArguments, frozen=True):
         str, Meta(min_length=1, max_length=500, description="Question or words to search for.")
     ]
     limit: Annotated[int, Meta(ge=1, le=50, description="Maximum number of results.")] = 5
+
+
+class RecalledMemory(ToolResultFields, frozen=True):
+    id: str
+    content: str
+    tags: tuple[str, ...]
+    score: float
+    remembered_at: str
+
+
+class RecallResult(ToolResultFields, frozen=True):
+    ok: bool
+    query: str
+    count: int
+    memories: tuple[RecalledMemory, ...]
 
 
 async def _run(context: ToolContext, args: RecallArguments) -> object:
@@ -46,4 +61,5 @@ TOOL: Final = Tool(
     RecallArguments,
     _run,
     private_only=True,
+    results=(RecallResult,),
 )

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from carrel.actions.memory import memories
 from carrel.actions.memory.memories import NewMemory
-from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolResultFields
 
 
 class RememberArguments(ToolArguments, frozen=True):
@@ -22,6 +22,14 @@ class RememberArguments(ToolArguments, frozen=True):
     supersedes: Annotated[
         str, Meta(max_length=128, description="Id of the memory that this one replaces.")
     ] = ""
+
+
+class StoredFact(ToolResultFields, frozen=True):
+    ok: bool
+    id: str
+    created: bool
+    """False if the same text was already remembered."""
+    content: str
 
 
 async def _run(context: ToolContext, args: RememberArguments) -> object:
@@ -40,4 +48,5 @@ TOOL: Final = Tool(
     RememberArguments,
     _run,
     writes=True,
+    results=(StoredFact,),
 )

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions.sessions import sessions
 from carrel.core.errors import NotFound, ValidationError
@@ -17,7 +17,7 @@ from carrel.core.sessions import (
     format_timestamp,
     truncate,
 )
-from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolResultFields
 
 
 class SessionLogsAction(StrEnum):
@@ -43,6 +43,65 @@ class SessionLogsArguments(ToolArguments, frozen=True):
         int,
         Meta(ge=0, lt=2**53, description="Characters to skip in the first entry that is read."),
     ] = 0
+
+
+class LoggedSession(ToolResultFields, frozen=True):
+    session_id: str
+    agent_id: str
+    source_plugin: str | None
+    entry_count: int
+    first_timestamp: str | None
+    last_timestamp: str | None
+
+
+class LogHeader(ToolResultFields, frozen=True):
+    agent_id: str
+    timestamp: str
+    source_plugin: str | None
+    version: int
+
+
+class LoggedEntry(ToolResultFields, frozen=True):
+    number: int
+    timestamp: str
+    role: str
+    source_plugin: str | None
+    message_id: str | None
+    sender_id: str | None
+    content: str
+    offset: int
+    length: int
+    truncated: bool
+
+
+class LogHit(ToolResultFields, frozen=True):
+    session_id: str
+    number: int
+    offset: int
+    length: int
+    timestamp: str
+    role: str
+    source_plugin: str | None
+    preview: str
+    truncated: bool
+
+
+class SessionLogsResult(ToolResultFields, frozen=True):
+    """Fields of all actions; each returns its own."""
+
+    ok: bool
+    error: str | UnsetType = UNSET
+    transcripts_dir: str | UnsetType | None = UNSET
+    count: int | UnsetType = UNSET
+    sessions: tuple[LoggedSession, ...] | UnsetType = UNSET
+    session_id: str | UnsetType = UNSET
+    header: LogHeader | UnsetType = UNSET
+    total_entries: int | UnsetType = UNSET
+    returned: int | UnsetType = UNSET
+    truncated: bool | UnsetType = UNSET
+    entries: tuple[LoggedEntry, ...] | UnsetType = UNSET
+    query: str | UnsetType = UNSET
+    hits: tuple[LogHit, ...] | UnsetType = UNSET
 
 
 async def _list(context: ToolContext, args: SessionLogsArguments) -> Mapping[str, Any]:
@@ -172,4 +231,5 @@ TOOL: Final = Tool(
     SessionLogsArguments,
     _run,
     private_only=True,
+    results=(SessionLogsResult,),
 )

@@ -10,10 +10,11 @@ from carrel.core.identifiers import Path
 from carrel.core.memory.sections import (
     MAX_SECTIONS,
     KnowledgeSummary,
+    Section,
     parse_sections,
     summarize_sections,
 )
-from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolResultFields
 
 _MEMORY: Final = Path("MEMORY.md")
 
@@ -25,6 +26,12 @@ class WhatDoIKnowArguments(ToolArguments, frozen=True):
     limit: Annotated[
         int, Meta(ge=1, le=MAX_SECTIONS, description="Maximum number of sections.")
     ] = 20
+
+
+class WhatDoIKnowResult(ToolResultFields, frozen=True):
+    workspace_dir: str
+    sections: tuple[Section, ...]
+    truncated: bool
 
 
 async def _run(context: ToolContext, args: WhatDoIKnowArguments) -> object:
@@ -48,4 +55,5 @@ TOOL: Final = Tool(
     WhatDoIKnowArguments,
     _run,
     private_only=True,
+    results=(WhatDoIKnowResult,),
 )

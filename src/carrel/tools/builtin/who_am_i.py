@@ -9,13 +9,29 @@ from msgspec.structs import asdict
 from carrel.core.agents.persona import parse_persona
 from carrel.core.identifiers import Path
 from carrel.core.sessions import truncate
-from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolResultFields
 
 SOUL_CHARS: Final = 2048
 
 
 class WhoAmIArguments(ToolArguments, frozen=True):
     """No arguments."""
+
+
+class PersonaResult(ToolResultFields, frozen=True):
+    name: str | None
+    creature: str | None
+    vibe: str | None
+    emoji: str | None
+    avatar: str | None
+
+
+class WhoAmIResult(ToolResultFields, frozen=True):
+    agent_id: str
+    model: str | None
+    workspace_dir: str
+    identity: PersonaResult | None
+    soul_excerpt: str | None
 
 
 async def _run(context: ToolContext, args: WhoAmIArguments) -> object:
@@ -36,4 +52,5 @@ TOOL: Final = Tool(
     "Call it when you are asked who you are.",
     WhoAmIArguments,
     _run,
+    results=(WhoAmIResult,),
 )

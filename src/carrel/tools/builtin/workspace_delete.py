@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions import items
 from carrel.actions.items import ItemWriteOptions, condition_for_version
 from carrel.core.items import MAX_KEY_LENGTH
-from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolResultFields
 
 
 class WorkspaceDeleteArguments(ToolArguments, frozen=True):
@@ -20,6 +20,11 @@ class WorkspaceDeleteArguments(ToolArguments, frozen=True):
         Annotated[int, Meta(ge=0, lt=2**53)] | UnsetType,
         Meta(description="Delete only if the item is still at this version."),
     ] = UNSET
+
+
+class WorkspaceDeleteResult(ToolResultFields, frozen=True):
+    status: Literal["deleted"]
+    key: str
 
 
 async def _run(context: ToolContext, args: WorkspaceDeleteArguments) -> object:
@@ -39,4 +44,5 @@ TOOL: Final = Tool(
     _run,
     writes=True,
     destructive=True,
+    results=(WorkspaceDeleteResult,),
 )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
+import msgspec
 from msgspec import Meta
 
 from carrel.actions import items
 from carrel.core.items import MAX_KEY_LENGTH
 from carrel.core.sessions import format_timestamp
-from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolReply, ToolResultFields
 
 
 class WorkspaceListArguments(ToolArguments, frozen=True):
@@ -21,11 +22,23 @@ class WorkspaceListArguments(ToolArguments, frozen=True):
     ] = items.MAX_ITEMS
 
 
+class ListedItem(ToolResultFields, frozen=True):
+    key: str
+    preview: str
+    created_by: str | None
+    updated_at: str
+    version: int
+
+
+class WorkspaceListResult(ToolResultFields, frozen=True):
+    items: tuple[ListedItem, ...]
+
+
 async def _run(context: ToolContext, args: WorkspaceListArguments) -> object:
     page = await items.list_items(
         context.ports, context.actor, context.agent.id, prefix=args.prefix, limit=args.limit
     )
-    return [
+    rows = [
         {
             "key": row.item.key,
             "preview": row.preview,
@@ -35,6 +48,7 @@ async def _run(context: ToolContext, args: WorkspaceListArguments) -> object:
         }
         for row in page.items
     ]
+    return ToolReply(msgspec.json.encode(rows).decode(), structured={"items": rows})
 
 
 TOOL: Final = Tool(
@@ -43,4 +57,5 @@ TOOL: Final = Tool(
     "agent): keys and the start of the values, most recently written first.",
     WorkspaceListArguments,
     _run,
+    results=(WorkspaceListResult,),
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
 from carrel.actions import items
 from carrel.actions.items import ItemWriteOptions
 from carrel.core.items import MAX_KEY_LENGTH
-from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolResultFields
 
 
 class WorkspacePublishArguments(ToolArguments, frozen=True):
@@ -24,6 +24,14 @@ class WorkspacePublishArguments(ToolArguments, frozen=True):
         str,
         Meta(max_length=MAX_KEY_LENGTH, description="Key at the target; default: the same key."),
     ] = ""
+
+
+class WorkspacePublishResult(ToolResultFields, frozen=True):
+    status: Literal["published"]
+    from_key: str
+    to_agent: str
+    to_key: str
+    version: int
 
 
 async def _run(context: ToolContext, args: WorkspacePublishArguments) -> object:
@@ -56,4 +64,5 @@ TOOL: Final = Tool(
     _run,
     writes=True,
     destructive=True,
+    results=(WorkspacePublishResult,),
 )

@@ -9,13 +9,22 @@ from msgspec import Meta
 from carrel.actions import items
 from carrel.core.items import MAX_KEY_LENGTH
 from carrel.core.sessions import format_timestamp
-from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolResultFields
 
 
 class WorkspaceReadArguments(ToolArguments, frozen=True):
     key: Annotated[
         str, Meta(min_length=1, max_length=MAX_KEY_LENGTH, description="Key of the item.")
     ]
+
+
+class WorkspaceReadResult(ToolResultFields, frozen=True):
+    key: str
+    value: str
+    created_by: str | None
+    created_at: str
+    updated_at: str
+    version: int
 
 
 async def _run(context: ToolContext, args: WorkspaceReadArguments) -> object:
@@ -35,4 +44,5 @@ TOOL: Final = Tool(
     "Reads one shared item by key: its value, creator and version.",
     WorkspaceReadArguments,
     _run,
+    results=(WorkspaceReadResult,),
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions import items
 from carrel.actions.items import ItemWriteOptions, condition_for_version
 from carrel.core.items import MAX_KEY_LENGTH, MAX_VALUE_BYTES
-from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolResultFields
 
 
 class WorkspaceWriteArguments(ToolArguments, frozen=True):
@@ -26,6 +26,12 @@ class WorkspaceWriteArguments(ToolArguments, frozen=True):
             "exist.",
         ),
     ] = UNSET
+
+
+class WorkspaceWriteResult(ToolResultFields, frozen=True):
+    status: Literal["written"]
+    key: str
+    version: int
 
 
 async def _run(context: ToolContext, args: WorkspaceWriteArguments) -> object:
@@ -48,4 +54,5 @@ TOOL: Final = Tool(
     _run,
     writes=True,
     destructive=True,
+    results=(WorkspaceWriteResult,),
 )

@@ -17,9 +17,10 @@ from carrel.tools.workspace_tool import (
     FilePath,
     WorkspaceCall,
     WorkspaceName,
+    WrittenFile,
     resolve_workspace_call,
     schema_with_workspaces,
-    with_redaction_note,
+    written_reply,
 )
 
 
@@ -45,7 +46,7 @@ async def _approval_check(context: ToolContext, args: WriteArguments) -> Approva
     return replace(check, expected_version=head.version if head else 0)
 
 
-async def _run(context: ToolContext, args: WriteArguments) -> object:
+async def _run(context: ToolContext, args: WriteArguments) -> ToolReply:
     workspace_call = await _check(context, args)
     path, expected = parse_file_path(args.file_path), context.expected_version
     try:
@@ -56,7 +57,7 @@ async def _run(context: ToolContext, args: WriteArguments) -> object:
         if expected is None:
             raise
         return await _changed_reply(workspace_call, path, expected)
-    return with_redaction_note(f"Wrote {path} ({len(result.content)} bytes)", result.redacted)
+    return written_reply(f"Wrote {path} ({len(result.content)} bytes)", result)
 
 
 async def _changed_reply(workspace_call: WorkspaceCall, path: Path, expected: int) -> ToolReply:
@@ -82,4 +83,6 @@ TOOL: Final = Tool(
     destructive=True,
     approval_check=_approval_check,
     schema_for=schema_with_workspaces,
+    results=(WrittenFile,),
+    can_wait=True,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from functools import cache
 from glob import glob
@@ -11,9 +12,11 @@ from typing import Final
 
 HOME: Final = "/home/agent"
 WORKSPACE: Final = "/workspace"
+ALIASES: Final = "/run/aliases"
+"""Directory of the names that the machine lacks."""
 STAGE_CANDIDATES: Final = ("/tmp", "/var/tmp", "/mnt", "/srv", "/media", "/opt")
 ENVIRONMENT: Final = {
-    "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin",
+    "PATH": f"/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin:{ALIASES}",
     "HOME": HOME,
     "TMPDIR": "/tmp",
     "LANG": "C.UTF-8",
@@ -49,6 +52,15 @@ def stage_for(program: str) -> str:
         if os.path.isdir(candidate) and not real.is_relative_to(candidate)
     ]
     return usable[0] if usable else STAGE_CANDIDATES[0]
+
+
+@cache
+def command_aliases() -> Mapping[str, str]:
+    """Return programs by the common names that the machine lacks: python for python3."""
+    python = shutil.which("python3", path=ENVIRONMENT["PATH"])
+    if python is None or shutil.which("python", path=ENVIRONMENT["PATH"]):
+        return {}
+    return {"python": python}
 
 
 def shared_etc_paths() -> list[str]:
@@ -112,9 +124,15 @@ def _system_mounts(stage: str, *, network: bool) -> Iterator[str]:
             yield from ("--symlink", os.readlink(root), str(root))
         elif root.is_dir():
             yield from ("--ro-bind", str(root), str(root))
+    for name, program in command_aliases().items():
+        yield from ("--symlink", program, f"{ALIASES}/{name}")
+    yield from _etc_mounts(stage)
+    if network:
+        yield from ("--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")
+
+
+def _etc_mounts(stage: str) -> Iterator[str]:
     for path in shared_etc_paths():
         yield from ("--ro-bind-try", path, path)
     for name in ETC_FILES:
         yield from ("--ro-bind", f"{stage}/etc/{name}", f"/etc/{name}")
-    if network:
-        yield from ("--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")

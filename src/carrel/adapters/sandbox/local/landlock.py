@@ -41,6 +41,8 @@ _WORK_ACCESS: Final = _ALL_ACCESS & ~_CHARACTER & ~_BLOCK & ~_IOCTL
 _SYSTEM_PATHS: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _DEVICES: Final = ("null", "zero", "full", "random", "urandom")
 _DIRECTORIES: Final = ("workspace", "tmp", "home")
+_ALIASES: Final = "home/.local/bin"
+_ALIASES_AND_PARENT: Final = ("home/.local", _ALIASES)
 
 
 def abi_version() -> int:
@@ -77,15 +79,19 @@ class LandlockCommand(CommandRun):
         return os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def _make_directories(self) -> None:
-        for path in (self._directory, *(self._directory / name for name in _DIRECTORIES)):
+        names = (*_DIRECTORIES, *_ALIASES_AND_PARENT)
+        for path in (self._directory, *(self._directory / name for name in names)):
             path.mkdir(mode=0o755)
             if self._tools.drops_privileges:
                 os.chown(path, self._tools.uid, self._tools.gid)
+        for name, program in bwrap_arguments.command_aliases().items():
+            os.symlink(program, self._directory / _ALIASES / name)
 
     def _plan(self, lower: File | None) -> Mapping[str, Any]:
         tools, spec = self._tools, self._spec
         visible_path = "/tmp" if tools.drops_privileges else str(self._directory)
         home_env = {"HOME": f"{visible_path}/home", "TMPDIR": f"{visible_path}/tmp"}
+        home_env["PATH"] = f"{bwrap_arguments.ENVIRONMENT['PATH']}:{visible_path}/{_ALIASES}"
         home_env["GIT_CONFIG_NOSYSTEM"] = "1"  # git fails if /etc/gitconfig exists and is denied
         has_cgroup = self._cgroup is not None
         return {

@@ -123,9 +123,8 @@ async def tools_call(request: Request[ToolCallBody]) -> Response:
     )
     reply = await call_tool(context, request.params["name"], body.arguments, body.call_id)
     if reply.approval is not None:
-        return Response.json(
-            ToolApprovalPendingModel(approval=approval_to_model(reply.approval)), 202
-        )
+        approval = await approval_to_model(request.ports, reply.approval)
+        return Response.json(ToolApprovalPendingModel(approval=approval), 202)
     structured = msgspec.UNSET if reply.structured is None else reply.structured
     model = ToolReplyModel(content=reply.content, is_error=reply.is_error, structured=structured)
     return Response.json(model)

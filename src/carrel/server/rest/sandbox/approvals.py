@@ -8,11 +8,13 @@ from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions.approvals import approvals
 from carrel.actions.approvals.approvals import MAX_REASON_LENGTH
+from carrel.actions.approvals.transitions import load_shown_arguments
 from carrel.core.access import Permission
 from carrel.core.approvals import Approval, ApprovalStatus, ToolResult
 from carrel.core.errors import Busy, Conflict, Expired, Forbidden, NotFound, ValidationError
 from carrel.core.identifiers import TimestampMs
 from carrel.core.runs import Audience
+from carrel.ports import Ports
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import Id, PageQuery
 from carrel.server.http.response import Response
@@ -93,12 +95,12 @@ class ApprovalPageModel(ResponseModel, frozen=True):
     next: str | None = None
 
 
-def approval_to_model(approval: Approval) -> ApprovalModel:
+async def approval_to_model(ports: Ports, approval: Approval) -> ApprovalModel:
     return ApprovalModel(
         id=approval.id,
         agent_id=approval.agent,
         tool=approval.tool,
-        input=dict(approval.redacted_arguments),
+        input=dict(await load_shown_arguments(ports, approval)),
         input_hash=approval.digest,
         status=approval.status,
         workspace_id=approval.workspace,
@@ -152,7 +154,7 @@ async def list_approvals(request: Request[None, ApprovalListQuery]) -> Response:
         cursor=query.cursor,
         limit=query.limit,
     )
-    items = [approval_to_model(approval) for approval in page.items]
+    items = [await approval_to_model(request.ports, approval) for approval in page.items]
     return Response.json(ApprovalPageModel(items=items, next=page.next))
 
 
@@ -174,7 +176,7 @@ async def get(request: Request[None, ApprovalWaitQuery]) -> Response:
     approval = await approvals.wait_until_closed(
         request.ports, request.actor, request.params["id"], float(request.query.wait)
     )
-    return Response.json(approval_to_model(approval))
+    return Response.json(await approval_to_model(request.ports, approval))
 
 
 @endpoint(
@@ -198,7 +200,7 @@ async def answer(request: Request[ApprovalDecisionBody]) -> Response:
     approval = await approvals.answer(
         request.ports, request.actor, request.params["id"], decision.approved, decision.reason
     )
-    return Response.json(approval_to_model(approval))
+    return Response.json(await approval_to_model(request.ports, approval))
 
 
 ENDPOINTS: Final = (list_approvals, get, answer)
