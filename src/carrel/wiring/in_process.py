@@ -119,7 +119,7 @@ def _run_approved_calls_inline(endpoint: Endpoint) -> Endpoint:
         if approval.status is ApprovalStatus.APPROVED:
             await resume(ports, approval.tenant, approval.id)
             approval = await approvals.get(ports, actor, approval_id)
-        return Response.json(approval_to_model(approval))
+        return Response.json(await approval_to_model(ports, approval))
 
     return dataclasses.replace(endpoint, run=answer_and_run)
 
