@@ -21,7 +21,7 @@ from carrel.actions.policy import policies
 from carrel.actions.sandbox import grep, workspace_files, write_back
 from carrel.core.errors import WorkspaceTooLarge
 from carrel.core.identifiers import Path
-from carrel.core.sandbox.grep import GrepOutput, GrepQuery
+from carrel.core.sandbox.grep import GrepOutput, GrepQuery, GrepRow
 from carrel.ports.sandbox import ChangedFile, FileKind
 
 pytestmark = pytest.mark.anyio
@@ -67,7 +67,7 @@ def peak_memory() -> Iterator[list[int]]:
         tracemalloc.stop()
 
 
-async def commit_files(fixture: ToolTenant, result: CommandOutcome) -> object:
+async def commit_files(fixture: ToolTenant, result: CommandOutcome) -> write_back.WriteBackResult:
     start = await write_back.load_inputs(fixture.workspace_files())
     return await write_back.commit_changes(
         fixture.workspace_files(call="call", name="call"), start, result, "call", "bash"
@@ -89,8 +89,10 @@ async def test_a_large_file_is_stored_read_and_searched_without_being_held_whole
         matches = await grep.search(workspace, query, 1000)
         number = size // 15 + 1
         lines = await workspace_files.read_lines(workspace, Path("one.txt"), number, 5, 1000)
-    assert matches == b"one.txt:%d:the needle\ntwo.txt:%d:the needle\n" % (number, number)
-    assert lines == b"%6d\tthe needle\n" % number
+    names = ("one.txt", "two.txt")
+    assert matches.rows == tuple(GrepRow(name, number, b"the needle") for name in names)
+    assert lines.visible is not None
+    assert lines.visible.text == f"{number:6d}\tthe needle\n"
     assert peak[0] < size / 2
     assert not result.read_on_loop
 
@@ -99,7 +101,7 @@ async def test_secrets_in_a_large_file_are_redacted_wherever_they_lie(fixture: T
     await secrets.put(fixture.ports, fixture.owner, "deploy", "s3cret-value")
     result = GeneratedFiles(parts=[LINES + b"before s3cre", b"t-value after\n", LINES])
     result.add("one.txt", 2 * len(LINES) + 27)
-    assert await commit_files(fixture, result) == ("[redacted in one.txt: deploy]",)
+    assert (await commit_files(fixture, result)).notes == ("[redacted in one.txt: deploy]",)
     content = (await fixture.files())["one.txt"]
     assert content == LINES + b"before [REDACTED:deploy] after\n" + LINES
 

@@ -143,7 +143,7 @@ async def test_a_materialized_workspace_has_files_that_are_not_text(
     assert (tmp_path / "finn" / "docs" / "a.bin").read_bytes() == b"\xff\x00"
 
 
-@pytest.mark.parametrize("source", [5, None, io.StringIO("text")], ids=str)
+@pytest.mark.parametrize("source", [5, None, io.StringIO("text")], ids=["5", "none", "text"])
 async def test_a_source_that_has_no_bytes_is_refused(api: Any, source: Any) -> None:
     with pytest.raises(carrel.ValidationError, match="a source is"):
         await api.workspace().upload("a", source)
