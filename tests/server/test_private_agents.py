@@ -49,10 +49,17 @@ class Row:
 
 
 _FILE: Final[Any] = {"content": "x"}
+_COMMIT: Final = {"writes": [{"op": "put", "path": "notes/b.md", "content": "x"}]}
+_MOVE: Final = {"from": "notes/none.md", "to": "notes/new.md"}
 PRIVATE_ROWS: Final = {
     "GET /v1/agents/{id}/files/{path...}": Row(),
     "PUT /v1/agents/{id}/files/{path...}": Row(_FILE, admins_only=True),
     "DELETE /v1/agents/{id}/files/{path...}": Row(admins_only=True),
+    "POST /v1/agents/{id}/commits": Row(_COMMIT, admins_only=True),
+    "POST /v1/agents/{id}/move": Row(_MOVE, admins_only=True),
+    "POST /v1/agents/{id}/copy": Row(_MOVE, admins_only=True),
+    "POST /v1/agents/{id}/directories": Row({"path": "notes/folder"}, admins_only=True),
+    "DELETE /v1/agents/{id}/directories/{path...}": Row(admins_only=True),
     "GET /v1/agents/{id}/files/{path...}/history": Row(),
     "GET /v1/agents/{id}/files/{path...}/diff": Row(),
     "GET /v1/agents/{id}/files/{path...}/explain": Row(),

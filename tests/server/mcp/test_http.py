@@ -37,7 +37,7 @@ async def test_the_tool_list_equals_the_rest_list(server: McpServer, mode: str) 
             **{"readOnlyHint": False, "openWorldHint": False},
             **{"destructiveHint": True, "idempotentHint": True},
         }
-        assert not any("outputSchema" in tool for tool in tools)
+        assert all("outputSchema" in tool for tool in tools)
         await owner.patch(f"/v1/agents/{slug}", json={"config": {"allowedTools": ["workspace_r*"]}})
     async with server.client(slug, mode) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["workspace_read"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import sys
 import tempfile
@@ -98,6 +97,8 @@ async def _upload(
     files: Files[AsyncDriver], path: str, content: IO[bytes], metadata: Mapping[str, Any]
 ) -> _Written:
     """Send the content in parts."""
+    import asyncio  # noqa: PLC0415 - so that --help stays quick
+
     from carrel_client.byte_streams import open_source  # noqa: PLC0415 - so that --help stays quick
 
     with content:

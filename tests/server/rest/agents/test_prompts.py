@@ -134,7 +134,9 @@ async def test_a_shared_run_reveals_nothing_private_at_any_url(ada: httpx.AsyncC
     run = await start(ada, "shared")
     for path in PRIVATE:
         await put(ada, path, f"{CANARY} again\n")
-    below = ["", "/files", "/prompt", "/prompt?scope=main", "/diff", "/events"]
+    unknown_query = await ada.get(f"{run}/prompt?scope=main")
+    assert (unknown_query.status_code, CANARY in unknown_query.text) == (400, False)
+    below = ["", "/files", "/prompt", "/diff", "/events"]
     below += [f"/files/{path}" for path in (*PRIVATE, "USER.md")]
     below += [f"/diff?path={path}" for path in (*PRIVATE, "USER.md")]
     for suffix in below:

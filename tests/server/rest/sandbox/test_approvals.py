@@ -212,11 +212,12 @@ async def test_the_tool_list_follows_the_config_and_survives_deleted_records(
         answer = await ada.patch("/v1/agents/kate", json={"config": config})
         assert answer.status_code == 200, answer.text
 
-    assert list((await list_tools())["bash"]) == ["command"]
+    options = ["env", "cwd", "timeout"]
+    assert list((await list_tools())["bash"]) == ["command", *options]
     await store_record(server.ports, tenant_id, RecordType.WORKSPACE, SHARED, {})
     attachment = {"name": "a", "workspaceId": SHARED}
     await set_config(**SANDBOX_CONFIG, workspaces=[attachment, {**attachment, "name": "b"}])
-    assert list((await list_tools())["bash"]) == ["command", "workspace"]
+    assert list((await list_tools())["bash"]) == ["command", "workspace", *options]
     assert "async_status" not in await list_tools()
     await store_sandbox(server.ports, tenant_id, "bypass", persistent=True)
     assert "async_status" in await list_tools()
