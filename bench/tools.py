@@ -12,7 +12,7 @@ from typing import Any, Final
 import carrel
 from bench.report import Results
 from carrel.adapters.sandbox.local import LocalSandbox
-from carrel.adapters.sandbox.local.self_test import SandboxSettings, bubblewrap_program
+from carrel.adapters.sandbox.local.isolation import SandboxSettings, bubblewrap_program
 from carrel.core.identifiers import Digest, Path, digest
 from carrel.core.store.blob import Blob
 from carrel.ports.sandbox import CommandSpec, FileKind, InputFile

@@ -18,7 +18,7 @@ from carrel.core.agents.private_access import (
     AUDITED_THINGS,
     READ_PERMISSIONS,
     AgentAccess,
-    PrivateThing,
+    PrivateResource,
     agent_access,
     can_open,
     is_audited,
@@ -67,11 +67,11 @@ def access_rows(agent: Record) -> list[list[str]]:
             f"`{READ_PERMISSIONS[thing]}`",
             *(_access_cell(actor, agent, thing) for actor in CALLERS.values()),
         ]
-        for thing in PrivateThing
+        for thing in PrivateResource
     ]
 
 
-def _access_cell(actor: Actor, agent: Record, thing: PrivateThing) -> str:
+def _access_cell(actor: Actor, agent: Record, thing: PrivateResource) -> str:
     if can_open(actor, agent, thing):
         return "audited" if thing in AUDITED_THINGS and is_audited(actor, agent) else "yes"
     return "404" if agent_access(actor, agent) is AgentAccess.NONE else "no"

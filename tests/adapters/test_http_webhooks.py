@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from carrel.adapters.http_webhooks import HttpWebhookSender, is_public
+from carrel.adapters.webhook_transport import HttpWebhookSender, is_public
 from carrel.core.version import VERSION
 from carrel.core.webhooks import PostResult, signature_headers
 

@@ -8,7 +8,7 @@ from pathlib import Path as File
 
 from tests.support.server_process import environment
 
-from carrel.adapters.sandbox.local.self_test import SandboxSettings, bubblewrap_program
+from carrel.adapters.sandbox.local.isolation import SandboxSettings, bubblewrap_program
 
 MAKE_ORPHAN = """
 import os, signal, time

@@ -22,7 +22,14 @@ from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.runs import SnapshotLayer
-from carrel.core.store.commit import Expect, ExpectationFailed, PathFree, PathOccupied, Quota, Write
+from carrel.core.store.commit import (
+    Expect,
+    ExpectationFailed,
+    ExpectPathFree,
+    PathOccupied,
+    Quota,
+    Write,
+)
 from carrel.core.store.entry import FileAttributes, Head
 
 pytestmark = pytest.mark.anyio
@@ -71,18 +78,18 @@ async def test_no_file_takes_the_place_of_a_directory(ports: Ports, scope: Scope
     stack = (AGENT, TEMPLATE, DEFAULTS)
     await make_directory(ports, scope=scope)
     for path in ("a/empty", "a"):
-        check = PathFree(Path(path), stack)
+        check = ExpectPathFree(Path(path), stack)
         outcome = await try_write(ports, "x", path=Path(path), path_checks=(check,))
         assert outcome == PathOccupied(check, EMPTY)
     for path in ("a/empty/f", "a/emptyish"):
-        check = PathFree(Path(path), stack)
+        check = ExpectPathFree(Path(path), stack)
         await put_text(ports, "x", path=Path(path), path_checks=(check,))
 
 
 async def test_a_directory_may_be_replaced_by_a_file_in_the_next_commit(ports: Ports) -> None:
     await make_directory(ports)
     removal = commit(await write(ports, None, SHARED, EMPTY))
-    check = PathFree(EMPTY, (SHARED,))
+    check = ExpectPathFree(EMPTY, (SHARED,))
     added = commit(await write(ports, "x", SHARED, EMPTY), path_checks=(check,))
     for outcome in await ports.trees.commit([removal, added]):
         assert_applied(outcome)

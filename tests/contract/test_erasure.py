@@ -10,7 +10,7 @@ from tests.support.populated_store import NOW
 from carrel.actions.maintenance.integrity import check_store
 from carrel.core.identifiers import Path
 from carrel.core.runs import Audience, RunStatus
-from carrel.core.sessions import Session
+from carrel.core.sessions.session import Session
 from carrel.core.store.commit import Applied
 from carrel.core.store.record import RecordChange, RecordType
 

@@ -7,7 +7,7 @@ from tests.support.commits import AGENT, assert_applied, commit, entry, put_text
 from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path
-from carrel.core.store.commit import Applied, PathFree, PathOccupied, Write
+from carrel.core.store.commit import Applied, ExpectPathFree, PathOccupied, Write
 from carrel.core.store.entry import Head, TransferKind, VersionSource, new_file_id
 
 pytestmark = pytest.mark.anyio
@@ -79,7 +79,7 @@ async def test_what_a_commit_deletes_is_free_for_its_writes(
     ports: Ports, before: str, after: str
 ) -> None:
     await put_text(ports, "x", path=Path(before))
-    check = PathFree(Path(after), (AGENT,))
+    check = ExpectPathFree(Path(after), (AGENT,))
     put = await write(ports, "y", path=Path(after))
 
     [refused] = await ports.trees.commit([commit(put, path_checks=(check,))])
@@ -94,7 +94,7 @@ async def test_what_a_commit_deletes_is_free_for_its_writes(
 async def test_only_its_own_deletions_are_free_for_a_commit(ports: Ports) -> None:
     await put_text(ports, "x", path=Path("a/one"))
     await put_text(ports, "x", path=Path("a/two"))
-    check = PathFree(Path("a"), (AGENT,))
+    check = ExpectPathFree(Path("a"), (AGENT,))
     put = Write(AGENT, Path("a"), await entry(ports, "y"))
 
     outcomes = await ports.trees.commit(

@@ -23,7 +23,7 @@ from tests.support.commits import (
 from tests.support.contract_stores import Ports
 
 from carrel.core.runs import Audience
-from carrel.core.sessions import Session
+from carrel.core.sessions.session import Session
 from carrel.core.store.commit import Expect
 from carrel.core.store.idempotency import (
     Claim,

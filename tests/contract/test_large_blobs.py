@@ -13,7 +13,7 @@ from tests.support.services.s3 import Bucket
 from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
 from carrel.adapters.postgres.database import open_database
 from carrel.adapters.postgres.former_blobs import BlobStoreWithFormer
-from carrel.adapters.postgres.large_blobs import PostgresBlobStore
+from carrel.adapters.postgres.large_blobs import PostgresLargeBlobs
 from carrel.adapters.s3 import S3BlobStore
 from carrel.core.identifiers import Digest, digest
 from carrel.core.store.blob import Blob
@@ -35,7 +35,7 @@ async def objects(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterat
             yield open_bucket(request.getfixturevalue("s3_bucket"))
         case kind:
             async with open_database(request.getfixturevalue("postgres_url"), 4) as database:
-                rows = PostgresBlobStore(database)
+                rows = PostgresLargeBlobs(database)
                 directory = DirectoryBlobStore(tmp_path / "objects")
                 yield rows if kind == "rows" else BlobStoreWithFormer(directory, rows)
 

@@ -23,8 +23,8 @@ from carrel.core.store.commit import (
     Applied,
     Expect,
     ExpectationFailed,
+    ExpectPathFree,
     Outcome,
-    PathFree,
     PathOccupied,
     Quota,
     QuotaExceeded,
@@ -38,11 +38,13 @@ STACK = (AGENT, TEMPLATE, DEFAULTS)
 
 async def put(ports: Ports, path: str) -> Outcome:
     new_path = Path(path)
-    return await try_write(ports, "x", path=new_path, path_checks=(PathFree(new_path, STACK),))
+    return await try_write(
+        ports, "x", path=new_path, path_checks=(ExpectPathFree(new_path, STACK),)
+    )
 
 
 def occupied(path: str, existing: str) -> PathOccupied:
-    return PathOccupied(PathFree(Path(path), STACK), Path(existing))
+    return PathOccupied(ExpectPathFree(Path(path), STACK), Path(existing))
 
 
 @pytest.mark.parametrize("scope", STACK)
@@ -93,7 +95,7 @@ async def test_later_commits_of_a_call_see_paths_taken_and_freed_by_earlier_ones
     await put_text(ports, "x", path=Path("c/d"))
     paths = ("a/b/c", "a", "a/b", "a/b/c/d", "a/e", "c")
     commits = [
-        commit(await write(ports, "x", path=Path(p)), path_checks=(PathFree(Path(p), STACK),))
+        commit(await write(ports, "x", path=Path(p)), path_checks=(ExpectPathFree(Path(p), STACK),))
         for p in paths
     ]
     deletion = commit(await write(ports, None, path=Path("c/d")))
@@ -115,7 +117,7 @@ async def test_a_path_conflict_is_reported_after_failed_expectations_and_before_
 ) -> None:
     await put_text(ports, "x", path=Path("a"))
     path = Path("a/b")
-    path_check = PathFree(path, STACK)
+    path_check = ExpectPathFree(path, STACK)
     stale, quota = CollectionRevision(AGENT.tenant, RecordType.AGENT, 9), Quota(AGENT, 1)
     expectation = Expect(AGENT, path, version=3)
 

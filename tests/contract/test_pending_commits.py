@@ -24,8 +24,8 @@ from carrel.core.store.commit import (
     Commit,
     Expect,
     ExpectationFailed,
+    ExpectPathFree,
     Outcome,
-    PathFree,
     Quota,
     Write,
 )
@@ -184,7 +184,7 @@ async def _commit(store: Any, tenant: str, plan: _Plan) -> Commit:
         ),
         changes=tuple(changes.values()),
         path_checks=tuple(
-            PathFree(p, tuple(places[n] for n in over)) for p, over in plan["checks"]
+            ExpectPathFree(p, tuple(places[n] for n in over)) for p, over in plan["checks"]
         ),
         quotas=tuple(Quota(places[s], files, size) for s, files, size in plan.get("quotas", ())),
     )

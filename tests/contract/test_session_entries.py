@@ -22,7 +22,7 @@ from tests.support.commits import ACME, NOW
 from tests.support.contract_stores import Ports
 
 from carrel.core.search.bm25 import TermWeight
-from carrel.core.sessions import MAX_READ_BYTES, EntryRemoval
+from carrel.core.sessions.session import MAX_READ_BYTES, EntryRemoval
 from carrel.core.store.idempotency import Claimed, Committed, IdempotencyKey
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ from tests.support.contract_stores import Ports
 from carrel.core.runs import Audience
 from carrel.core.search.bm25 import TermCount, TermStatistics, TermWeight, select_terms
 from carrel.core.search.full_text import parse_query
-from carrel.core.sessions import (
+from carrel.core.sessions.session import (
     MAX_READ_BYTES,
     Session,
     SessionAppend,

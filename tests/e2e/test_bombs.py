@@ -255,7 +255,7 @@ STANDALONE = """
 import asyncio, sys
 from pathlib import Path as File
 from carrel.adapters.sandbox.local import LocalSandbox
-from carrel.adapters.sandbox.local.self_test import ProbeContents, SandboxSettings
+from carrel.adapters.sandbox.local.isolation import ProbeContents, SandboxSettings
 from carrel.ports.sandbox import CommandSpec
 
 async def main():

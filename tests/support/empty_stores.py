@@ -20,7 +20,7 @@ from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.maintenance.tables import TABLES
 from carrel.core.runs import Audience, Run, RunStatus
 from carrel.core.search.bm25 import TermWeight
-from carrel.core.sessions import Session, SessionAppend, SpeakerRole, TranscriptEntry
+from carrel.core.sessions.session import Session, SessionAppend, SpeakerRole, TranscriptEntry
 from carrel.core.store.commit import Applied, Commit, Write
 from carrel.core.store.entry import Entry, Head
 from carrel.core.store.event import APPROVAL_REQUESTED, EventDraft

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from carrel.adapters.filesystem.transcript_directory import DirectoryTranscriptMirror
-from carrel.core.sessions import Session
+from carrel.core.sessions.session import Session
 
 
 class FlakyMirror(DirectoryTranscriptMirror):

@@ -11,7 +11,7 @@ from pathlib import Path as File
 
 from carrel.adapters.sandbox.local import LocalSandbox
 from carrel.adapters.sandbox.local.command_run import IsolationTools
-from carrel.adapters.sandbox.local.self_test import BUBBLEWRAP, LANDLOCK, SandboxSettings
+from carrel.adapters.sandbox.local.isolation import BUBBLEWRAP, LANDLOCK, SandboxSettings
 from carrel.core.identifiers import Digest, Path, digest
 from carrel.core.store.blob import Blob
 from carrel.ports.sandbox import (

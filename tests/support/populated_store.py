@@ -24,7 +24,7 @@ from carrel.core.maintenance.tables import TABLES
 from carrel.core.memory.recall_records import Recall
 from carrel.core.runs import Audience, SnapshotLayer
 from carrel.core.search.bm25 import TermWeight
-from carrel.core.sessions import Session, SessionAppend, SpeakerRole, TranscriptEntry
+from carrel.core.sessions.session import Session, SessionAppend, SpeakerRole, TranscriptEntry
 from carrel.core.store.commit import Write
 from carrel.core.store.entry import Entry
 from carrel.core.store.idempotency import Claimed, IdempotencyKey, StoredResponse

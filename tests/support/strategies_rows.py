@@ -19,7 +19,7 @@ from carrel.core.maintenance.store_check import PHASES, TREE_TABLES, StoreCheck
 from carrel.core.maintenance.tables import KEY_LENGTHS, TABLES
 from carrel.core.memory.recall_records import Recall
 from carrel.core.runs import Audience, Run, RunStatus
-from carrel.core.sessions import Session, SessionAppend, SpeakerRole, TranscriptEntry
+from carrel.core.sessions.session import Session, SessionAppend, SpeakerRole, TranscriptEntry
 from carrel.core.store.commit import Applied, Commit, Write
 from carrel.core.store.entry import Entry
 from carrel.core.store.record import RecordChange, RecordType

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.actions.agent_access_audit import has_full_access, list_agents_of_person
+from carrel.actions.agent_access import has_full_access, list_agents_of_person
 from carrel.actions.overlay.pending_updates import PendingPin, list_pending_pins
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_from_record

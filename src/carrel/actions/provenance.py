@@ -10,19 +10,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from carrel.actions.accounts.audit import load_person_names
-from carrel.actions.agent_access_audit import audit_agent_read
+from carrel.actions.agent_access import audit_agent_read
 from carrel.actions.prompt.prompts import AssembledPrompt, load_run_prompt
 from carrel.actions.runs import runs, snapshots
 from carrel.actions.sessions import sessions
 from carrel.core.access import Actor, Permission
-from carrel.core.agents.private_access import PrivateThing
+from carrel.core.agents.private_access import PrivateResource
 from carrel.core.errors import Conflict, NotFound
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay.compose import File, Layers, compose
 from carrel.core.overlay.file_reviews import ReviewKind, find_origin, review_kind
 from carrel.core.prompt.assembly import BlockStatus
 from carrel.core.runs import Run
-from carrel.core.sessions import Session, TranscriptEntry, TranscriptHit
+from carrel.core.sessions.session import Session, TranscriptEntry, TranscriptHit
 from carrel.core.store.entry import Version
 from carrel.core.store.record import KeyReference
 from carrel.ports import Ports
@@ -73,7 +73,7 @@ async def load_run_provenance(ports: Ports, actor: Actor, id: str) -> Provenance
     run = await runs.get(ports, actor, id)
     hits: Sequence[TranscriptHit] = ()
     if run.scope.kind is ScopeKind.AGENT:
-        await audit_agent_read(ports, actor, PrivateThing.SESSIONS, run.scope.name)
+        await audit_agent_read(ports, actor, PrivateResource.SESSIONS, run.scope.name)
         hits = await ports.sessions.read_of_run(
             run.tenant, run.scope.name, run.id, limit=MAX_ENTRIES + 1
         )

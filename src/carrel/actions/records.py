@@ -20,7 +20,7 @@ from carrel.core.store.commit import (
     Commit,
     Expect,
     ExpectationFailed,
-    PathFree,
+    ExpectPathFree,
     PathOccupied,
     Write,
 )
@@ -56,7 +56,7 @@ class FileDrafts(Struct, frozen=True):
 
     writes: tuple[Write, ...] = ()
     expects: tuple[Expect, ...] = ()
-    path_checks: tuple[PathFree, ...] = ()
+    path_checks: tuple[ExpectPathFree, ...] = ()
 
     def __add__(self, other: FileDrafts) -> FileDrafts:
         return FileDrafts(

@@ -54,7 +54,7 @@ class Policy:
     """None keeps every run, and the versions it can see, until it is released."""
 
     def is_loosened_by(self, after: Policy) -> bool:
-        """Return whether `after` could guard less than this policy.
+        """Return whether a path may be pinned or managed now but not by `after`.
 
         It could if a class rule other than `live` is removed, changed or preceded by a new rule
         other than `pinned`, if redaction does less, or if agents may write more paths.

@@ -28,7 +28,7 @@ _IPV6_PREFIX_BITS: Final = 64
 
 
 class AttemptLimiter:
-    """Failed attempts per address: a full bucket that leaks at `per_minute`.
+    """Leaky bucket of failed attempts for each address, emptied at `per_minute`.
 
     A valid credential that cannot be guessed is never refused. One that may be guessed, such as a
     token that an operator chose, is refused unchecked while the bucket of its address is full,
@@ -72,10 +72,10 @@ class AttemptLimiter:
             raise
 
     async def _is_known(self, attempt: tuple[str, str]) -> bool:
-        """Return whether the token was valid; if not, wait until one more guess may be checked.
+        """Return whether the token was valid here before; if not, wait until it may be checked.
 
-        Guesses that are being checked may all fail, and they may all be valid: a guess waits for
-        them where it would be refused. Raises TooManyAttempts.
+        A guess waits while the guesses in progress would fill the bucket if all of them failed.
+        Raises TooManyAttempts.
         """
         address = attempt[0]
         while not self._valid_tokens.get(attempt):

@@ -8,7 +8,7 @@ from typing import Protocol
 from carrel.core.identifiers import TimestampMs
 from carrel.core.runs import Audience
 from carrel.core.search.bm25 import TermStatistics, TermWeight
-from carrel.core.sessions import (
+from carrel.core.sessions.session import (
     EntryRemoval,
     RemovedEntries,
     Session,

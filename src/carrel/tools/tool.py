@@ -32,7 +32,7 @@ from carrel.core.identifiers import Path, Stack
 from carrel.core.markdown.fences import BYTE_ORDER_MARK
 from carrel.core.runs import Audience, Run
 from carrel.core.sandbox.tool_access import ToolAccess
-from carrel.core.shared_session_visibility import is_visible, unavailable_message
+from carrel.core.sessions.shared_session_visibility import is_visible, unavailable_message
 from carrel.core.store.record import Record
 from carrel.ports import Ports
 from carrel.tools.output_schema import build_output_schema

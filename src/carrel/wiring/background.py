@@ -19,9 +19,9 @@ from carrel.ports.logging import get_logger
 from carrel.server.http.request_log import error_fields
 from carrel.tools.approved_calls import run_approvals
 from carrel.wiring.catalog import configured_object_store, follow_catalog, leader_lock
+from carrel.wiring.expiry import erase_deleted_agents, expire_approvals_and_jobs
 from carrel.wiring.lazy_local_sandbox import LOCAL_PROVIDER, LazyLocalSandbox
 from carrel.wiring.ports import OpenStore
-from carrel.wiring.retention import erase_deleted_agents, expire_approvals_and_jobs
 from carrel.wiring.transcripts import expire_sessions, run_transcript_mirror
 
 _KEY_USAGE_SECONDS: Final = 15.0

@@ -92,7 +92,7 @@ class LazyLocalSandbox:
     def _sandbox(self) -> LocalSandbox:
         if self._local_sandbox is None:
             from carrel.adapters.sandbox.local import LocalSandbox  # noqa: PLC0415 - see above
-            from carrel.adapters.sandbox.local.self_test import SandboxSettings  # noqa: PLC0415 - see above
+            from carrel.adapters.sandbox.local.isolation import SandboxSettings  # noqa: PLC0415 - see above
 
             settings = self._settings
             sandbox_settings = SandboxSettings(

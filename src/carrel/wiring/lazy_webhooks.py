@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from carrel.core.webhooks import PostResult
 
 if TYPE_CHECKING:
-    from carrel.adapters.http_webhooks import HttpWebhookSender
+    from carrel.adapters.webhook_transport import HttpWebhookSender
 
 
 class LazyWebhookSender:
@@ -44,6 +44,6 @@ class LazyWebhookSender:
         return await asyncio.shield(self._sender)
 
     def _create(self) -> HttpWebhookSender:
-        from carrel.adapters.http_webhooks import HttpWebhookSender  # noqa: PLC0415 - slow import
+        from carrel.adapters.webhook_transport import HttpWebhookSender  # noqa: PLC0415 - slow import
 
         return HttpWebhookSender(self._allow_private)

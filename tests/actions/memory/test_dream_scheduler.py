@@ -12,7 +12,7 @@ from carrel.actions.memory.dream_scheduler import DreamRun, run_due_dreams
 from carrel.core.errors import Conflict
 from carrel.core.memory.dream_records import DreamSchedule, schedule_from_record
 from carrel.core.memory.promoted_lines import MEMORY_PATH
-from carrel.core.sessions import format_timestamp
+from carrel.core.sessions.session import format_timestamp
 from carrel.core.store.record import RecordType
 from carrel.ports import Ports
 

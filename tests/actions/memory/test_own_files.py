@@ -12,7 +12,7 @@ from carrel.actions.agents import agents
 from carrel.actions.files import files
 from carrel.actions.memory import own_files
 from carrel.actions.memory.own_files import OwnFiles
-from carrel.actions.search import memory_search
+from carrel.actions.search import knowledge_search
 from carrel.core.errors import Forbidden, NotFound, WorkspaceConflict
 from carrel.core.identifiers import Path
 from carrel.core.memory.memory import Memory
@@ -92,7 +92,7 @@ async def test_memories_and_files_are_found_together(marco: MemoryAgent) -> None
     await marco.write("# Router\n\nIts light is green.\n", Path("notes/b.md"))
     await marco.write("The router of the office.\n", Path("SOUL.md"))
     stack = await marco.tenant.agent_stack(marco.name)
-    result = await memory_search.search_knowledge(marco.ports, marco.owner, stack, "router")
+    result = await knowledge_search.search_knowledge(marco.ports, marco.owner, stack, "router")
     sources = [
         hit.source.content
         if isinstance(hit.source, Memory)

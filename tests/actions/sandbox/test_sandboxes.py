@@ -15,7 +15,7 @@ from carrel.actions.runs import runs, snapshots
 from carrel.actions.runs.run_request import RunRequest
 from carrel.actions.sandbox import sandboxes, workspaces
 from carrel.actions.sandbox.tool_access import load_tool_access
-from carrel.adapters.http_webhooks import HttpWebhookSender
+from carrel.adapters.webhook_transport import HttpWebhookSender
 from carrel.core.access import Actor
 from carrel.core.agents.config import parse_config
 from carrel.core.errors import NotFound, ValidationError

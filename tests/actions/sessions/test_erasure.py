@@ -43,7 +43,7 @@ from carrel.core.access import Actor
 from carrel.core.errors import Forbidden, NotFound
 from carrel.core.identifiers import Path
 from carrel.core.runs import Audience, Run
-from carrel.core.sessions import Session
+from carrel.core.sessions.session import Session
 from carrel.core.store.record import deletion
 from carrel.ports import Ports
 

@@ -17,7 +17,7 @@ from carrel.actions.sessions import removals
 from carrel.actions.sessions.transcript_mirror import MirrorFollower
 from carrel.adapters.filesystem.transcript_directory import DirectoryTranscriptMirror
 from carrel.core.access import Actor
-from carrel.core.session_ids import transcript_file_name
+from carrel.core.sessions.session_ids import transcript_file_name
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio

@@ -18,7 +18,7 @@ from carrel.actions.sessions.sessions import MAX_ENTRIES_PER_APPEND
 from carrel.core.access import Actor
 from carrel.core.errors import Conflict, NotFound, PayloadTooLarge, ValidationError
 from carrel.core.runs import Audience
-from carrel.core.sessions import MAX_CONTENT_BYTES, SpeakerRole, parse_transcript
+from carrel.core.sessions.session import MAX_CONTENT_BYTES, SpeakerRole, parse_transcript
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio

@@ -30,7 +30,7 @@ from carrel.adapters.filesystem.transcript_directory import CLAIM_FILE, Director
 from carrel.adapters.sqlite.leader_lock import FileLeaderLock
 from carrel.core.access import Actor
 from carrel.core.errors import ValidationError
-from carrel.core.sessions import encode_entries, parse_transcript
+from carrel.core.sessions.session import encode_entries, parse_transcript
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio

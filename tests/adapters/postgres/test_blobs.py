@@ -12,7 +12,7 @@ from tests.support.commits import AGENT, SOUL, commit, read_texts
 
 from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
 from carrel.adapters.postgres import PostgresStore, open_store
-from carrel.adapters.postgres.large_blobs import PostgresBlobStore
+from carrel.adapters.postgres.large_blobs import PostgresLargeBlobs
 from carrel.core.identifiers import digest
 from carrel.core.outages import Unreachable
 from carrel.core.store.blob import Blob
@@ -179,6 +179,6 @@ async def test_rows_stay_readable_and_are_collected_once_a_bucket_is_configured(
 
 async def test_an_empty_content_can_be_stored_in_parts(store: PostgresStore) -> None:
     objects = store.objects
-    assert isinstance(objects, PostgresBlobStore)
+    assert isinstance(objects, PostgresLargeBlobs)
     assert await write_parts(objects.open_writer(), iter(())) == Blob(digest(b""), 0)
     assert await objects.get(digest(b"")) == b""

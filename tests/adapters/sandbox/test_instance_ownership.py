@@ -14,8 +14,8 @@ from tests.support.escape_harness import leftovers
 from tests.support.server_process import carrel, serving
 
 from carrel.adapters.sandbox.local import LocalSandbox
+from carrel.adapters.sandbox.local.isolation import ProbeContents, SandboxSettings
 from carrel.adapters.sandbox.local.persistent import INSTANCE_IN_USE, NEEDS_SINGLE_WORKER
-from carrel.adapters.sandbox.local.self_test import ProbeContents, SandboxSettings
 from carrel.ports.sandbox import BackgroundJob, CommandSpec, ResourceLimits, SandboxUnavailable
 
 pytestmark = pytest.mark.anyio
@@ -128,7 +128,7 @@ KEEPER_PROGRAM = """
 import asyncio, sys
 from pathlib import Path as File
 from carrel.adapters.sandbox.local import LocalSandbox
-from carrel.adapters.sandbox.local.self_test import ProbeContents
+from carrel.adapters.sandbox.local.isolation import ProbeContents
 from carrel.ports.sandbox import CommandSpec
 
 async def main():

@@ -22,8 +22,15 @@ from tests.support.wait import wait_until
 from carrel.adapters.sandbox.local import LocalSandbox, bwrap_arguments, cgroups
 from carrel.adapters.sandbox.local.child_process import ChildProcess
 from carrel.adapters.sandbox.local.command_run import IsolationTools
+from carrel.adapters.sandbox.local.ephemeral_sandbox import MEMORY_LIMIT_NOT_ENFORCED
 from carrel.adapters.sandbox.local.file_cache import FileCache
-from carrel.adapters.sandbox.local.local_sandbox import MEMORY_LIMIT_NOT_ENFORCED
+from carrel.adapters.sandbox.local.isolation import (
+    LANDLOCK_NEEDS_ROOT,
+    NO_NETWORK_NAMESPACE,
+    ProbeContents,
+    SandboxSettings,
+    detect_isolation,
+)
 from carrel.adapters.sandbox.local.materialized_files import MaterializedFiles
 from carrel.adapters.sandbox.local.output_capture import TRUNCATION_MARK, truncate_output
 from carrel.adapters.sandbox.local.seccomp import (
@@ -33,13 +40,6 @@ from carrel.adapters.sandbox.local.seccomp import (
     KILL,
     SocketPolicy,
     filter_for,
-)
-from carrel.adapters.sandbox.local.self_test import (
-    LANDLOCK_NEEDS_ROOT,
-    NO_NETWORK_NAMESPACE,
-    ProbeContents,
-    SandboxSettings,
-    detect_isolation,
 )
 from carrel.core.identifiers import Path, digest
 from carrel.core.store.blob import Blob

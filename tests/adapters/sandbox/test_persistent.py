@@ -15,7 +15,7 @@ from tests.support.local_providers import RecordingBlobs
 from tests.support.wait import wait_until
 
 from carrel.adapters.sandbox.local import LocalSandbox
-from carrel.adapters.sandbox.local.self_test import SandboxSettings
+from carrel.adapters.sandbox.local.isolation import SandboxSettings
 from carrel.core.identifiers import Path
 from carrel.ports.sandbox import (
     BackgroundJob,

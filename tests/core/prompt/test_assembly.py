@@ -22,7 +22,7 @@ from carrel.core.prompt.assembly import (
 )
 from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.runs import Audience
-from carrel.core.shared_session_visibility import POLICY_PATHS, SHARED_PATHS
+from carrel.core.sessions.shared_session_visibility import POLICY_PATHS, SHARED_PATHS
 
 DAY = date(2026, 4, 24)
 MAIN = PromptInputs(Audience.MAIN, DAY)

@@ -40,7 +40,7 @@ LATE = (
     ),
     *(
         "carrel.server.graphql",
-        "carrel.adapters.sandbox.local.local_sandbox",
+        "carrel.adapters.sandbox.local.ephemeral_sandbox",
         "carrel.actions.idempotency",
     ),
     *("uvicorn.lifespan.on", "uvicorn.loops.uvloop", "uvicorn.protocols.http.httptools_impl"),

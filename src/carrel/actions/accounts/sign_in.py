@@ -95,13 +95,18 @@ async def issue_owner_code(ports: Ports, slug: str) -> str:
     return await issue_code(ports, owner.tenant, owner.id)
 
 
-@retry_on_conflict()
 async def redeem_code(ports: Ports, code: str, name: str = "web sign-in") -> SignedIn:
     """Exchange a code for a key valid for 30 days.
 
-    Of concurrent attempts with one code, one succeeds.
-    Raises Unauthenticated for an unknown, used or expired code, without saying which.
+    Of concurrent attempts with one code, one succeeds. Failed attempts are limited per client
+    address. Raises TooManyAttempts, and Unauthenticated for an unknown, used or expired code,
+    without saying which.
     """
+    return await ports.attempts.limit(code, lambda: _exchange_code(ports, code, name))
+
+
+@retry_on_conflict()
+async def _exchange_code(ports: Ports, code: str, name: str) -> SignedIn:
     [stored_code] = await ports.records.get_by_unique_key([_code_unique_key(hash_token(code))])
     now = ports.clock.now()
     if stored_code is None:
@@ -126,12 +131,17 @@ async def redeem_code(ports: Ports, code: str, name: str = "web sign-in") -> Sig
     return SignedIn(key.token, tenant, person)
 
 
-@retry_on_conflict()
 async def create_session(ports: Ports, token: str) -> str:
     """Create a browser key from a person's key: same permissions, no longer lifetime.
 
-    Raises Unauthenticated, and Forbidden for the key of a service or an agent.
+    Failed attempts are limited per client address. Raises TooManyAttempts, Unauthenticated, and
+    Forbidden for the key of a service or an agent.
     """
+    return await ports.attempts.limit(token, lambda: _create_browser_key(ports, token))
+
+
+@retry_on_conflict()
+async def _create_browser_key(ports: Ports, token: str) -> str:
     actor = await authenticate(ports, token)
     if actor.kind is not CredentialKind.PERSON:
         raise Forbidden(f"sessions are for people: this is the key of {_with_article(actor.kind)}")

@@ -26,7 +26,7 @@ from carrel.core.identifiers import Stack
 from carrel.core.overlay.compose import Workspace
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.runs import Audience
-from carrel.core.shared_session_visibility import is_visible
+from carrel.core.sessions.shared_session_visibility import is_visible
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from carrel.actions.agent_access_audit import find_open_agents, list_open
+from carrel.actions.agent_access import find_open_agents, list_open
 from carrel.actions.approvals.transitions import cancel, commit, expire, seal_context
 from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import load_rules

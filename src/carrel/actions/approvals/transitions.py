@@ -25,7 +25,7 @@ from carrel.core.approvals import (
 )
 from carrel.core.errors import Busy
 from carrel.core.identifiers import TimestampMs
-from carrel.core.sessions import SpeakerRole
+from carrel.core.sessions.session import SpeakerRole
 from carrel.core.store.commit import Applied, Commit, ExpectationFailed
 from carrel.core.store.record import CollectionRevision, Record, RecordType
 from carrel.ports import Ports

@@ -18,8 +18,8 @@ from carrel.core.store.commit import (
     Applied,
     Commit,
     ExpectationFailed,
+    ExpectPathFree,
     Outcome,
-    PathFree,
     PathOccupied,
     Quota,
     QuotaExceeded,
@@ -141,7 +141,9 @@ class PendingTrees:
                 return PathOccupied(check, occupant)
         return None
 
-    async def _find_occupant(self, check: PathFree, deleted: AbstractSet[_Key]) -> Path | None:
+    async def _find_occupant(
+        self, check: ExpectPathFree, deleted: AbstractSet[_Key]
+    ) -> Path | None:
         path = check.path
         above = await self.read(check.scopes, (path, *path.parents))
         if above[0].entry(path):
@@ -160,14 +162,14 @@ class PendingTrees:
                 return min(live_below)
         return await self._find_listed_occupant(check) if check.reads_listing else None
 
-    async def _find_listed_occupant(self, check: PathFree) -> Path | None:
+    async def _find_listed_occupant(self, check: ExpectPathFree) -> Path | None:
         scopes = [*check.scopes, *await self._follower_scopes(check)]
         trees = await self.read(tuple(dict.fromkeys(scopes)))
         return check.find_occupant(
             path.text for tree in trees for path in (*tree.heads, *tree.directories)
         )
 
-    async def _follower_scopes(self, check: PathFree) -> Sequence[Scope]:
+    async def _follower_scopes(self, check: ExpectPathFree) -> Sequence[Scope]:
         """Own scopes and pins of the agents above a layer."""
         if check.followers is None:
             return ()

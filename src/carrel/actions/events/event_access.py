@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from carrel.actions.accounts.credentials import reload_actor
-from carrel.actions.agent_access_audit import find_open_agents
+from carrel.actions.agent_access import find_open_agents
 from carrel.core.access import Actor
 from carrel.core.agents.private_access import opens_every_agent
 from carrel.core.errors import Unauthenticated

@@ -42,7 +42,7 @@ async def receive(
 ) -> ReceivedContent:
     """Receive a file's content for a write that is made later.
 
-    What is not committed is collected; nothing remains after an error. Raises what `put` raises
+    Content that is not committed is garbage-collected. Raises what `put` raises
     for the path, WorkspaceTooLarge as soon as the limit is exceeded, and what `check` raises.
     """
     rules = await writer.check_before_upload()

@@ -51,7 +51,7 @@ async def redact_version(ports: Ports, actor: Actor, stack: Stack, path: Path, n
 
 
 async def redact_stored_versions(ports: Ports, scope: Scope, versions: Sequence[Version]) -> int:
-    """Replace the contents of versions that are not current; git is built again.
+    """Replace the contents of versions that are not current and rebuild git.
 
     The caller scrubs."""
     [blob] = await ports.blobs.put([MARKER])

@@ -22,7 +22,7 @@ from carrel.core.errors import Busy, Conflict, ValidationError
 from carrel.core.identifiers import Scope, ScopeKind
 from carrel.core.maintenance.text_columns import TEXT_COLUMNS, RowRewrite, purge_row
 from carrel.core.redaction.text_purge import TextPurge
-from carrel.core.sessions import Session
+from carrel.core.sessions.session import Session
 from carrel.core.store.commit import Commit
 from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.ports import CorruptContent, Ports

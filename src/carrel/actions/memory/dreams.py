@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from carrel.actions.agent_access_audit import audit_agent_read
+from carrel.actions.agent_access import audit_agent_read
 from carrel.actions.memory import memory_files
 from carrel.actions.memory.dream_commit import (
     close_proposal,
@@ -30,7 +30,7 @@ from carrel.actions.records import FileDrafts, get_record
 from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_config
-from carrel.core.agents.private_access import PrivateThing
+from carrel.core.agents.private_access import PrivateResource
 from carrel.core.errors import Conflict, NotFound, WorkspaceConflict
 from carrel.core.files.diff import unified_diff
 from carrel.core.identifiers import Scope
@@ -44,7 +44,7 @@ from carrel.core.memory.dream_records import (
 )
 from carrel.core.memory.memory import agent_index_key, index_memories
 from carrel.core.memory.promoted_lines import MEMORY_PATH
-from carrel.core.sessions import format_timestamp
+from carrel.core.sessions.session import format_timestamp
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
@@ -81,7 +81,7 @@ async def sweep(
     `force`, if a scheduled agent dreamed within its interval.
     """
     scope = await load_writable_scope(ports, actor, agent)
-    await audit_agent_read(ports, actor, PrivateThing.MEMORIES, scope.name)
+    await audit_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
     if not (dry_run or force):
         await _require_interval(ports, scope)
     id = "" if dry_run else ports.clock.new_id("drm")
@@ -229,7 +229,7 @@ async def list_dreams(ports: Ports, actor: Actor, agent: str) -> tuple[Dream, ..
 async def get(ports: Ports, actor: Actor, agent: str, id: str) -> DreamReport:
     """Get a dream with the texts of its memories. Raises NotFound."""
     [scope, *_] = await stacks.agent_stack(ports, actor, agent)
-    await audit_agent_read(ports, actor, PrivateThing.MEMORIES, scope.name)
+    await audit_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
     return await _load_report(ports, scope, await _get_record(ports, scope, id))
 
 
@@ -319,7 +319,7 @@ async def reject(
 ) -> DreamReport:
     """Reject a proposal; its memories may be proposed again. Raises Conflict."""
     scope = await load_writable_scope(ports, actor, agent)
-    await audit_agent_read(ports, actor, PrivateThing.MEMORIES, scope.name)
+    await audit_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
     await _commit_rejection(ports, actor.name, scope, id, reason, idempotency_key)
     return await _load_report(ports, scope, await _get_record(ports, scope, id))
 

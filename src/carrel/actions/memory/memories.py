@@ -7,8 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from carrel.actions.agent_access_audit import audit_agent_read
-from carrel.actions.candidates import find_memories
+from carrel.actions.agent_access import audit_agent_read
 from carrel.actions.memory import memory_files, semantic_recall
 from carrel.actions.memory.memory_files import MemoryFiles, load_writable_scope
 from carrel.actions.memory.recall_log import record_recalls
@@ -24,8 +23,9 @@ from carrel.actions.records import (
     record_after,
 )
 from carrel.actions.retry import retry_on_conflict
+from carrel.actions.search_candidates import find_memories
 from carrel.core.access import Actor
-from carrel.core.agents.private_access import PrivateThing
+from carrel.core.agents.private_access import PrivateResource
 from carrel.core.errors import Conflict, Forbidden, NotFound, WorkspaceTooLarge
 from carrel.core.identifiers import Path, Scope, TimestampMs
 from carrel.core.memory.dream_log import DREAMS_PATH, log_line, remove_line
@@ -196,7 +196,7 @@ async def search(
     [scope, *_] = await stacks.agent_stack(ports, actor, agent)
     if mode is not Audience.MAIN:
         raise Forbidden("memories are not available in a shared session")
-    await audit_agent_read(ports, actor, PrivateThing.MEMORIES, scope.name)
+    await audit_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
     statistics, candidates = await find_memories(ports, scope.tenant, scope.name, query)
     texts = [(record, searched_text(record.body), record.created_at) for record in candidates]
     best = rank_texts(query, texts, statistics)
@@ -214,7 +214,7 @@ async def list_memories(
 ) -> Page[Memory]:
     """List all memories of an agent."""
     [scope, *_] = await stacks.agent_stack(ports, actor, agent)
-    await audit_agent_read(ports, actor, PrivateThing.MEMORIES, scope.name)
+    await audit_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
     records = await list_page(
         ports,
         scope.tenant,
@@ -229,7 +229,7 @@ async def list_memories(
 async def get(ports: Ports, actor: Actor, agent: str, id: str) -> Memory:
     """Get a memory. Raises NotFound, also for a memory of another agent."""
     [scope, *_] = await stacks.agent_stack(ports, actor, agent)
-    await audit_agent_read(ports, actor, PrivateThing.MEMORIES, scope.name)
+    await audit_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
     return memory_from_record(await _get_record(ports, scope.tenant, scope.name, id))
 
 

@@ -1,4 +1,4 @@
-"""Files that Carrel writes itself, in the commit of the change that causes them."""
+"""Drafts of USER.md and IDENTITY.md, for the commit of the change that they reflect."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.actions.agent_access_audit import has_full_access
+from carrel.actions.agent_access import has_full_access
 from carrel.actions.overlay.followers import followers_index, iter_agent_layers, iter_followers
 from carrel.actions.overlay.stacks import load_related_scopes
 from carrel.actions.policy.tenant_rules import load_rules
@@ -24,7 +24,7 @@ from carrel.core.overlay.compose import Layers
 from carrel.core.overlay.file_classes import FileClassRules
 from carrel.core.overlay.path_clashes import find_clashes
 from carrel.core.path_spelling import find_ambiguous_paths, is_variant
-from carrel.core.store.commit import Expect, PathFree
+from carrel.core.store.commit import Expect, ExpectPathFree
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 
@@ -57,7 +57,7 @@ async def draft_path_check(
     scopes = await load_related_scopes(ports, stack)
     variants = await _find_variants(ports, scopes, path, classes)
     if not is_shared:
-        return FileDrafts(path_checks=(PathFree(path, scopes, None, tuple(variants)),))
+        return FileDrafts(path_checks=(ExpectPathFree(path, scopes, None, tuple(variants)),))
     async for agents in iter_followers(ports, stack[0]):
         names = _own_scopes(agents)
         for scope, other in await _find_occupants(ports, tuple(names), path):
@@ -67,12 +67,12 @@ async def draft_path_check(
         variants |= await _find_variants(ports, tuple(names), path, classes)
     known_variants = tuple(variants) if may_collide else None
     return FileDrafts(
-        path_checks=(PathFree(path, scopes, followers_index(stack[0]), known_variants),)
+        path_checks=(ExpectPathFree(path, scopes, followers_index(stack[0]), known_variants),)
     )
 
 
 class PathDrafts(Struct, frozen=True):
-    """Paths that a layer may get together, and those that it may not."""
+    """New paths of a layer: drafts of the allowed ones, refusals of the others."""
 
     drafts: Mapping[Path, FileDrafts]
     """What the commit must check once more for each path."""
@@ -180,7 +180,7 @@ async def _find_occupants(ports: Ports, scopes: Stack, path: Path) -> Sequence[t
 
 async def check_new_stack(
     ports: Ports, agent: Record, classes: FileClassRules
-) -> Sequence[PathFree]:
+) -> Sequence[ExpectPathFree]:
     """Check an agent's own files against another template. Raises Conflict.
 
     Returns the checks that the commit must repeat: of its own files in the lower layers, and the
@@ -200,9 +200,9 @@ async def check_new_stack(
     shared = tuple(tree.scope for tree in trees if tree.scope.kind in _SHARED_KINDS)
     ambiguous = find_ambiguous_paths(paths)
     return [
-        PathFree(path, (trees[0].scope,))
+        ExpectPathFree(path, (trees[0].scope,))
         if tree.scope.kind in _SHARED_KINDS
-        else PathFree(path, shared, None, _known_variants(path, ambiguous, classes))
+        else ExpectPathFree(path, shared, None, _known_variants(path, ambiguous, classes))
         for tree in trees
         for path in tree.heads
         if tree.entry(path)

@@ -13,7 +13,11 @@ from carrel.actions.blob_contents import load_contents
 from carrel.actions.files import files
 from carrel.actions.overlay import stacks
 from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
-from carrel.actions.prompt_inputs import attached_scopes, load_prompt_inputs, run_prompt_inputs
+from carrel.actions.prompt_inputs import (
+    attached_scopes,
+    load_prompt_inputs,
+    run_prompt_inputs,
+)
 from carrel.actions.runs import snapshots
 from carrel.actions.timezones import local_date
 from carrel.core.access import Actor

@@ -11,7 +11,7 @@ from carrel.actions.sessions.new_entries import NewEntry
 from carrel.core.access import Actor, Permission
 from carrel.core.errors import ValidationError
 from carrel.core.runs import RunStatus, next_status
-from carrel.core.sessions import TranscriptEntry
+from carrel.core.sessions.session import TranscriptEntry
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.ports import Ports
 

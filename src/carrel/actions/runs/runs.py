@@ -9,11 +9,15 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from carrel.actions.agent_access_audit import find_open_agents, list_open
+from carrel.actions.agent_access import find_open_agents, list_open
 from carrel.actions.overlay import stacks
 from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
 from carrel.actions.policy.tenant_rules import load_rules
-from carrel.actions.prompt_inputs import attached_scopes, load_prompt_inputs, run_prompt_inputs
+from carrel.actions.prompt_inputs import (
+    attached_scopes,
+    load_prompt_inputs,
+    run_prompt_inputs,
+)
 from carrel.actions.records import Page, validate_cursor
 from carrel.actions.retry import MAX_ATTEMPTS, retry_on_conflict
 from carrel.actions.runs.run_request import RunRequest, validate_request
@@ -28,8 +32,8 @@ from carrel.core.overlay.agent_resolution import AgentFileResolver
 from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.prompt.workspace_notes import WorkspaceNotes
 from carrel.core.runs import NOOP_WORKFLOW, Audience, Run, RunStatus, SnapshotLayer, next_status
-from carrel.core.session_ids import parse_session_id
-from carrel.core.sessions import Session
+from carrel.core.sessions.session import Session
+from carrel.core.sessions.session_ids import parse_session_id
 from carrel.core.store.idempotency import IdempotencyKey, id_from_number
 from carrel.ports import Ports
 

@@ -18,7 +18,7 @@ from carrel.core.overlay.agent_resolution import AgentFileResolver
 from carrel.core.overlay.compose import File, Workspace, compose, resolve
 from carrel.core.prompt.assembly import MEMORY
 from carrel.core.runs import Run
-from carrel.core.shared_session_visibility import is_visible
+from carrel.core.sessions.shared_session_visibility import is_visible
 from carrel.core.store.tree import Tree
 from carrel.ports import Ports
 

@@ -31,7 +31,7 @@ from carrel.core.sandbox.file_tools import (
     relative_to,
     replace_text,
 )
-from carrel.core.shared_session_visibility import is_visible, require_visible
+from carrel.core.sessions.shared_session_visibility import is_visible, require_visible
 from carrel.core.store.blob import Blob
 from carrel.core.store.entry import Entry, Head
 from carrel.ports import Ports

@@ -14,12 +14,12 @@ from typing import Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.actions.agent_access_audit import audit_reads, has_full_access, list_agents_of_person
-from carrel.actions.candidates import find_entries, find_memories
+from carrel.actions.agent_access import audit_reads, has_full_access, list_agents_of_person
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import get_record
 from carrel.actions.search import file_search
 from carrel.actions.search.file_search import MatchedFile
+from carrel.actions.search_candidates import find_entries, find_memories
 from carrel.core.access import Actor, Permission
 from carrel.core.agents.agent import agent_from_record
 from carrel.core.identifiers import ScopeKind, TimestampMs
@@ -28,7 +28,7 @@ from carrel.core.runs import Audience
 from carrel.core.search.bm25 import NO_STATISTICS, TermStatistics, rank_texts
 from carrel.core.search.full_text import parse_query, searched_text
 from carrel.core.search.passages import count_matches, find_line, find_match, make_snippet
-from carrel.core.shared_session_visibility import is_visible
+from carrel.core.sessions.shared_session_visibility import is_visible
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 
@@ -83,7 +83,7 @@ class SearchResult(Struct, frozen=True):
 
 
 class _HitCollector:
-    """Collects hits up to MAX_HELD_CHARS, and how rare the words are in what was searched."""
+    """Collects hits up to MAX_HELD_CHARS, and the frequency of each word in the searched texts."""
 
     def __init__(self) -> None:
         self.items: list[SearchHit] = []

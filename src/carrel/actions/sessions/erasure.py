@@ -12,8 +12,8 @@ from carrel.core.access import Actor, Permission
 from carrel.core.agents.agent import agent_config
 from carrel.core.approvals import approval_from_record, approval_index_key
 from carrel.core.errors import NotFound, ValidationError
-from carrel.core.session_ids import parse_session_id
-from carrel.core.sessions import Session
+from carrel.core.sessions.session import Session
+from carrel.core.sessions.session_ids import parse_session_id
 from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.ports import Ports
 

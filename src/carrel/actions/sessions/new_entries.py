@@ -11,13 +11,13 @@ from typing import Any, Final
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.core.errors import PayloadTooLarge, ValidationError
 from carrel.core.identifiers import TimestampMs
-from carrel.core.session_items import check_item_depth, encode_item, item_text
-from carrel.core.sessions import (
+from carrel.core.sessions.session import (
     MAX_CONTENT_BYTES,
     MAX_NAME_LENGTH,
     SpeakerRole,
     TranscriptEntry,
 )
+from carrel.core.sessions.session_items import check_item_depth, encode_item, item_text
 from carrel.ports import Ports
 
 _INLINE_CHARS: Final = 64 * 1024

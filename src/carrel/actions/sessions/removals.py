@@ -7,7 +7,7 @@ from carrel.actions.records import commit_changes
 from carrel.actions.sessions import sessions
 from carrel.core.access import Actor
 from carrel.core.errors import Conflict
-from carrel.core.sessions import EntryRemoval, RemovedEntries, Session, TranscriptEntry
+from carrel.core.sessions.session import EntryRemoval, RemovedEntries, Session, TranscriptEntry
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import RecordType
 from carrel.ports import Ports

@@ -11,16 +11,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from carrel.actions.agent_access_audit import audit_agent_read
+from carrel.actions.agent_access import audit_agent_read
 from carrel.actions.approvals import approvals
-from carrel.actions.candidates import MAX_CANDIDATES, find_entries
 from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import Page
+from carrel.actions.search_candidates import MAX_CANDIDATES, find_entries
 from carrel.actions.sessions.new_entries import NewEntry, clean_name, redact_entries
-from carrel.core import sessions
 from carrel.core.access import Actor
-from carrel.core.agents.private_access import PrivateThing
+from carrel.core.agents.private_access import PrivateResource
 from carrel.core.errors import Conflict, NotFound, ValidationError
 from carrel.core.identifiers import Scope, ScopeKind, TimestampMs
 from carrel.core.redaction.redactor import Redactor
@@ -28,8 +27,14 @@ from carrel.core.runs import Audience, parse_audience
 from carrel.core.search.bm25 import rank_texts
 from carrel.core.search.full_text import parse_query
 from carrel.core.search.passages import Passage, find_passage
-from carrel.core.session_ids import new_session_id, parse_session_id
-from carrel.core.sessions import Session, SessionAppend, SpeakerRole, TranscriptEntry
+from carrel.core.sessions.session import (
+    MAX_READ_BYTES,
+    Session,
+    SessionAppend,
+    SpeakerRole,
+    TranscriptEntry,
+)
+from carrel.core.sessions.session_ids import new_session_id, parse_session_id
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.ports import Ports
 
@@ -230,7 +235,7 @@ async def get_many(
 async def get_transcript(ports: Ports, actor: Actor, agent: str, id: str) -> Session:
     """Get a session like `get`, to read its entries; the audit names some readers."""
     session = await get(ports, actor, agent, id)
-    await audit_agent_read(ports, actor, PrivateThing.SESSIONS, session.agent)
+    await audit_agent_read(ports, actor, PrivateResource.SESSIONS, session.agent)
     return session
 
 
@@ -273,7 +278,7 @@ def cut_page(
 
     One entry more than the limit must have been requested. Nothing follows entry `end`.
     """
-    may_be_cut = sum(entry.size for entry in rows) * _MAX_UTF8_BYTES >= sessions.MAX_READ_BYTES
+    may_be_cut = sum(entry.size for entry in rows) * _MAX_UTF8_BYTES >= MAX_READ_BYTES
     page = rows[:limit]
     has_others = bool(page) and page[-1].sequence != end
     return page, has_others and (len(rows) > limit or may_be_cut)
@@ -336,7 +341,7 @@ async def search(  # noqa: PLR0913 - keyword options of one search
     Each match has the passage of at most `max_chars` characters that matches best.
     """
     owner = await _resolve_agent_id(ports, actor, agent)
-    await audit_agent_read(ports, actor, PrivateThing.SESSIONS, owner)
+    await audit_agent_read(ports, actor, PrivateResource.SESSIONS, owner)
     statistics, hits = await find_entries(
         ports, actor.tenant, owner, query, mode=mode, limit=max(limit, MAX_CANDIDATES)
     )

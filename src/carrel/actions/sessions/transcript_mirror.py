@@ -16,7 +16,7 @@ from carrel.actions.records import iter_records
 from carrel.core.agents.agent import agent_config, agent_from_record
 from carrel.core.errors import Refusal, ValidationError
 from carrel.core.identifiers import TimestampMs
-from carrel.core.sessions import Session, encode_entries
+from carrel.core.sessions.session import Session, encode_entries
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import LeaderLock, Ports, TranscriptFiles
 from carrel.ports.logging import get_logger

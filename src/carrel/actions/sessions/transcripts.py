@@ -7,7 +7,7 @@ from typing import Final
 
 from carrel.actions.progress import ProgressCallback, ProgressCounter, no_progress
 from carrel.core.agents.agent import agent_from_record
-from carrel.core.sessions import Session, encode_entries, encode_header
+from carrel.core.sessions.session import Session, encode_entries, encode_header
 from carrel.core.store.record import RecordType
 from carrel.ports import Ports
 

@@ -26,7 +26,7 @@ _ABANDONED_AFTER_SECONDS: Final = 24 * 3600
 
 
 class DirectoryBlobStore:
-    """Writes a temporary file, syncs it and renames it, so that no file is partial.
+    """Large contents as files of a directory, written whole: temporary file, sync, rename.
 
     Every put syncs the directories, even if the file exists: another process may not have synced it
     yet.

@@ -17,8 +17,13 @@ from pathlib import PurePath
 from typing import Final
 
 from carrel.core.errors import Conflict, ValidationError
-from carrel.core.session_ids import transcript_file_name
-from carrel.core.sessions import Session, complete_lines_length, encode_header, parse_transcript
+from carrel.core.sessions.session import (
+    Session,
+    complete_lines_length,
+    encode_header,
+    parse_transcript,
+)
+from carrel.core.sessions.session_ids import transcript_file_name
 
 CLAIM_FILE: Final = ".carrel-agent"
 """File in each directory that names the agent whose transcripts it holds."""

@@ -25,9 +25,10 @@ _Bodies = Mapping[int, bytes | None]
 
 
 class PostgresBlobs:
-    """``Blob.storage_ref`` is a row id.
+    """Contents in rows of PostgreSQL; large ones in a blob store.
 
-    Before the commit it holds the content, or None if that is in the large blob store.
+    ``Blob.storage_ref`` is a row id. Before the commit it holds the content, or None if that is in
+    the large blob store.
     """
 
     def __init__(self, database: Database, objects: LargeBlobStore, inline: int) -> None:

@@ -32,8 +32,8 @@ from carrel.core.store.commit import (
     Applied,
     Commit,
     ExpectationFailed,
+    ExpectPathFree,
     Outcome,
-    PathFree,
     PathOccupied,
     QuotaExceeded,
     Write,
@@ -70,7 +70,7 @@ class CommitColumns:
         self._collection_numbers: list[Row] = []
         self._quota_numbers: list[Row] = []
         self._path_check_numbers: list[Row] = []
-        self._path_checks: list[PathFree] = []
+        self._path_checks: list[ExpectPathFree] = []
         self._write_rows: list[Row] = []
         self._write_numbers: list[Row] = []
         self._starts: list[Row] = [(0, 0, 0, 0, 0)]
@@ -184,7 +184,7 @@ class CommitColumns:
         self._commit_rows.append(row)
         self._commit_numbers.append((commit.at, max(commit.max_versions, 1)))
 
-    def _add_path_check(self, path_check: PathFree) -> None:
+    def _add_path_check(self, path_check: ExpectPathFree) -> None:
         """Add a row per parent that must not be a file, and one per scope.
 
         The latter checks that nothing lives below the path.

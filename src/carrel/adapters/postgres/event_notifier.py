@@ -29,7 +29,7 @@ _last_seen: ContextVar[tuple[str, int]] = ContextVar("last_seen", default=("", 0
 
 
 class EventNotifier:
-    """Notifications may be lost: waiters must also poll."""
+    """Wakes readers of events by LISTEN and NOTIFY; some are lost, so readers also poll."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -24,8 +24,11 @@ _ROW_BYTES: Final = 2**19
 _PAGE_SIZE: Final = 1000
 
 
-class PostgresBlobStore:
-    """Every part is stored in a transaction of its own, and found once all are."""
+class PostgresLargeBlobs:
+    """Large contents in rows of PostgreSQL, one per part.
+
+    Each part is stored in its own transaction; a content can be read once all parts are stored.
+    """
 
     component = "database"
 

@@ -19,8 +19,7 @@ from carrel.core.search.bm25 import (
     split_weights,
 )
 from carrel.core.search.full_text import distinct_terms
-from carrel.core.session_ids import number_from_session_id
-from carrel.core.sessions import (
+from carrel.core.sessions.session import (
     MAX_READ_BYTES,
     EntryRemoval,
     RemovedEntries,
@@ -30,6 +29,7 @@ from carrel.core.sessions import (
     TranscriptEntry,
     TranscriptHit,
 )
+from carrel.core.sessions.session_ids import number_from_session_id
 from carrel.core.store.idempotency import IdempotencyKey
 
 _THREAD_THRESHOLD_CHARACTERS: Final = 64 * 1024

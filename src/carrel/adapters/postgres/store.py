@@ -14,7 +14,7 @@ from carrel.adapters.postgres.event_notifier import EventNotifier
 from carrel.adapters.postgres.events import PostgresEvents
 from carrel.adapters.postgres.former_blobs import BlobStoreWithFormer
 from carrel.adapters.postgres.idempotency import PostgresIdempotencyStore
-from carrel.adapters.postgres.large_blobs import PostgresBlobStore
+from carrel.adapters.postgres.large_blobs import PostgresLargeBlobs
 from carrel.adapters.postgres.maintenance import PostgresMaintenance, rebuild_indexes
 from carrel.adapters.postgres.migration_runner import prepare
 from carrel.adapters.postgres.recalls import PostgresRecalls
@@ -61,7 +61,7 @@ async def open_store(
     """
     await prepare(url, rebuild_indexes)
     async with open_database(url, pool) as database:
-        notifier, rows = EventNotifier(database), PostgresBlobStore(database)
+        notifier, rows = EventNotifier(database), PostgresLargeBlobs(database)
         large_blobs = BlobStoreWithFormer(objects, rows) if objects else rows
         store = PostgresStore(
             trees=PostgresTrees(database, notifier),

@@ -16,7 +16,7 @@ from carrel.adapters.postgres.read_batching import RequestBatcher
 from carrel.adapters.postgres.rows import Row, head_from_row, transpose, version_from_row
 from carrel.core.identifiers import Path, Scope
 from carrel.core.runs import SnapshotLayer
-from carrel.core.store.commit import Applied, Commit, Outcome, PathFree, PathOccupied
+from carrel.core.store.commit import Applied, Commit, ExpectPathFree, Outcome, PathOccupied
 from carrel.core.store.entry import Head, Version
 from carrel.core.store.tree import Tree, build_tree
 from carrel.ports import CorruptContent, request_scope
@@ -218,7 +218,7 @@ async def _apply_with_listing(connection: asyncpg.Connection, commit: Commit) ->
     return outcome
 
 
-async def _find_listed(connection: asyncpg.Connection, check: PathFree) -> Path | None:
+async def _find_listed(connection: asyncpg.Connection, check: ExpectPathFree) -> Path | None:
     rows = await connection.fetch(
         STATEMENTS["listed_paths"],
         *_scope_columns(check.scopes),

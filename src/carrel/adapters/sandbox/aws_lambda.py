@@ -96,7 +96,10 @@ class LambdaResponse(Struct, rename="camel"):
 
 
 class LambdaSandbox:
-    """The function limits time, output, processes and disk; AWS limits memory."""
+    """Sandbox provider that runs commands in AWS Lambda.
+
+    The function limits time, output, processes and disk; AWS limits memory.
+    """
 
     tier = "lambda"
 

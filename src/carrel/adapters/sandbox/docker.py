@@ -61,7 +61,10 @@ class DockerHost(Struct, frozen=True):
 
 
 class DockerSandbox:
-    """The engine limits memory, processes and disk; a script inside limits time."""
+    """Sandbox provider that runs commands in Docker.
+
+    The engine limits memory, processes and disk; a script inside limits time.
+    """
 
     tier = "docker"
 

@@ -58,7 +58,10 @@ class E2BAccount(Struct, frozen=True):
 
 
 class E2BSandbox:
-    """A script inside limits time, processes and output; the template limits memory."""
+    """Sandbox provider that runs commands in E2B.
+
+    A script inside limits time, processes and output; the template limits memory.
+    """
 
     tier = "e2b"
 

@@ -72,7 +72,10 @@ class KubernetesCluster(Struct, frozen=True):
 
 
 class KubernetesSandbox:
-    """The kubelet limits memory and disk; a script inside limits time and processes."""
+    """Sandbox provider that runs commands in Kubernetes.
+
+    The kubelet limits memory and disk; a script inside limits time and processes.
+    """
 
     tier = "kubernetes"
 

@@ -26,9 +26,10 @@ _UNLIMITED_BYTES: Final = 2**62
 
 
 class SqliteBlobs:
-    """``Blob.storage_ref`` is a row id.
+    """Contents in rows of SQLite; large ones in a blob store.
 
-    Before the commit it holds the content, or None if that is in the large blob store.
+    ``Blob.storage_ref`` is a row id. Before the commit it holds the content, or None if that is in
+    the large blob store.
     """
 
     def __init__(self, reader: Reader, objects: LargeBlobStore | None, inline: int) -> None:

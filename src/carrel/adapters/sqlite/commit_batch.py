@@ -20,8 +20,8 @@ from carrel.core.store.commit import (
     Applied,
     Commit,
     ExpectationFailed,
+    ExpectPathFree,
     Outcome,
-    PathFree,
     PathOccupied,
     Quota,
     QuotaExceeded,
@@ -248,7 +248,9 @@ class CommitBatch:
                 return PathOccupied(path_check, occupant)
         return None
 
-    def _find_occupant(self, path_check: PathFree, deleted: AbstractSet[HeadKey]) -> Path | None:
+    def _find_occupant(
+        self, path_check: ExpectPathFree, deleted: AbstractSet[HeadKey]
+    ) -> Path | None:
         path, scopes = path_check.path, path_check.scopes
         if self._is_file(scopes[0], path):
             return None
@@ -263,7 +265,7 @@ class CommitBatch:
                 return occupant
         return self._find_listed_occupant(path_check) if path_check.reads_listing else None
 
-    def _find_listed_occupant(self, check: PathFree) -> Path | None:
+    def _find_listed_occupant(self, check: ExpectPathFree) -> Path | None:
         """Read whole scopes, after writing the rows of the transaction's earlier commits."""
         self._write_rows()
         parameters = (

@@ -13,7 +13,10 @@ from carrel.adapters.sqlite.damage import SqliteConnection
 from carrel.core import sql_statements
 
 PACKAGE_FILES = files("carrel.adapters.sqlite")
-STATEMENTS = sql_statements.parse_statements((PACKAGE_FILES / "statements.sql").read_text("utf-8"))
+_STATEMENT_FILES = ("statements.sql", "version_pruning.sql")
+STATEMENTS = sql_statements.parse_statements(
+    "\n".join((PACKAGE_FILES / name).read_text("utf-8") for name in _STATEMENT_FILES)
+)
 
 # Without an adapter sqlite3 raises and drops an exception per value. A write binds nine values of
 # these two types, and that would take longer than all other binding.

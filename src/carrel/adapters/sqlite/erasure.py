@@ -52,7 +52,7 @@ _ERASE_STATEMENTS: Final = (
 
 
 class SqliteErasure:
-    """Uses its own connections, so that the writer's and readers' caches are renewed."""
+    """Erasure of scopes and texts, over its own connections so that other caches are renewed."""
 
     def __init__(self, file: File, reader: Reader, objects: LargeBlobStore | None = None) -> None:
         self._file, self._reader, self._objects = file, reader, objects

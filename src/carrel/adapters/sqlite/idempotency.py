@@ -21,7 +21,7 @@ from carrel.core.store.idempotency import (
 
 
 class SqliteIdempotencyStore:
-    """Uses the disk reserve, since deletions have idempotency keys too."""
+    """Idempotency keys in SQLite; may use the disk reserve, since deletions have keys too."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer

@@ -31,8 +31,7 @@ from carrel.core.search.bm25 import (
     split_weights,
 )
 from carrel.core.search.full_text import distinct_terms
-from carrel.core.session_ids import number_from_session_id
-from carrel.core.sessions import (
+from carrel.core.sessions.session import (
     EntryRemoval,
     RemovedEntries,
     Session,
@@ -42,6 +41,7 @@ from carrel.core.sessions import (
     TranscriptHit,
     limit_by_size,
 )
+from carrel.core.sessions.session_ids import number_from_session_id
 from carrel.core.store.idempotency import IdempotencyKey
 
 _THREAD_THRESHOLD_CHARACTERS: Final = 64 * 1024

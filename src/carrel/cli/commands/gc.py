@@ -61,8 +61,8 @@ def gc(
 
 async def _collect(options: dict[str, Any]) -> Mapping[str, int]:
     from carrel.actions.maintenance.integrity import collect  # noqa: PLC0415 - so that --help stays quick
+    from carrel.wiring.expiry import erase_deleted_agents, expire_approvals_and_jobs  # noqa: PLC0415 - as above
     from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
-    from carrel.wiring.retention import erase_deleted_agents, expire_approvals_and_jobs  # noqa: PLC0415 - as above
     from carrel.wiring.transcripts import expire_sessions  # noqa: PLC0415 - as above
 
     async with open_store(options) as store:

@@ -25,7 +25,7 @@ DREAMING_INDEX: Final = "dreaming"
 
 
 class AgentRecord(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Defaults are not stored, which keeps records small with very many agents."""
+    """Stored body of an agent, without fields that have their default."""
 
     slug: str
     name: str

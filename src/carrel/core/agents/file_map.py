@@ -23,7 +23,7 @@ from carrel.core.markdown.fences import (
 )
 from carrel.core.markdown.labelled_lines import ValueSpan
 from carrel.core.overlay.placeholders import TOKENS, sanitize_value
-from carrel.core.shared_session_visibility import is_private_path
+from carrel.core.sessions.shared_session_visibility import is_private_path
 
 AGENTS_PATH: Final = Path("AGENTS.md")
 BLOCK_START: Final = "<!-- carrel:map -->"

@@ -2,8 +2,8 @@
 
 An agent that is not shared is private. `agent_access` decides. `agent_stack` in
 `actions/overlay/stacks.py`, through which actions reach an agent's files, memories, sessions and
-tools, requires it; `actions/agent_access_audit.py` filters listings and audits reads. The reference
-page of access rules is generated from `can_open`.
+tools, requires it; `actions/agent_access.py` filters listings and audits reads. The page of access
+rules in the reference is generated from `can_open`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from carrel.core.errors import Forbidden, NotFound
 from carrel.core.identifiers import Path, ScopeKind
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.shared_session_visibility import is_private_path
+from carrel.core.sessions.shared_session_visibility import is_private_path
 from carrel.core.store.record import Record
 
 
@@ -32,7 +32,7 @@ class AgentAccess(StrEnum):
     FULL = "full"
 
 
-class PrivateThing(StrEnum):
+class PrivateResource(StrEnum):
     """What is private to an agent that is not shared."""
 
     PRIVATE_FILES = "USER.md, MEMORY.md, DREAMS.md, notes/**, memory/**"
@@ -49,10 +49,10 @@ class PrivateThing(StrEnum):
     EVENTS = "events of its files, runs, memories and approvals"
 
 
-READ_PERMISSIONS: Final[Mapping[PrivateThing, Permission]] = {
-    thing: Permission.WORKSPACE_READ for thing in PrivateThing
-} | {PrivateThing.RUNS: Permission.RUNS_READ, PrivateThing.EVENTS: Permission.EVENTS_READ}
-AUDITED_THINGS: Final = frozenset({PrivateThing.SESSIONS, PrivateThing.MEMORIES})
+READ_PERMISSIONS: Final[Mapping[PrivateResource, Permission]] = {
+    thing: Permission.WORKSPACE_READ for thing in PrivateResource
+} | {PrivateResource.RUNS: Permission.RUNS_READ, PrivateResource.EVENTS: Permission.EVENTS_READ}
+AUDITED_THINGS: Final = frozenset({PrivateResource.SESSIONS, PrivateResource.MEMORIES})
 """Things whose reading by owners and admins of the tenant is audited."""
 
 _INHERITED_KINDS: Final = frozenset({ScopeKind.TEMPLATE, ScopeKind.DEFAULTS})
@@ -75,7 +75,7 @@ def agent_access(actor: Actor, agent: Record) -> AgentAccess:
     return AgentAccess.FULL if is_open else AgentAccess.INHERITED
 
 
-def can_open(actor: Actor, agent: Record, thing: PrivateThing) -> bool:
+def can_open(actor: Actor, agent: Record, thing: PrivateResource) -> bool:
     """Whether the caller may open a private thing of the agent."""
     has_permission = READ_PERMISSIONS[thing] in actor.permissions
     return has_permission and agent_access(actor, agent) is AgentAccess.FULL

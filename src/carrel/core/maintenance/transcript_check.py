@@ -8,8 +8,8 @@ from typing import Any, Final
 from carrel.core.errors import ValidationError
 from carrel.core.maintenance.findings import FindingList
 from carrel.core.runs import Audience
-from carrel.core.session_ids import parse_session_id
-from carrel.core.sessions import SpeakerRole
+from carrel.core.sessions.session import SpeakerRole
+from carrel.core.sessions.session_ids import parse_session_id
 
 Row = Sequence[Any]
 _MODES: Final = frozenset(Audience)

@@ -19,7 +19,7 @@ from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.planned_writes import PlannedWrite, version_offset
 from carrel.core.overlay.write_condition import WriteCondition
 from carrel.core.store.blob import Blob
-from carrel.core.store.commit import PathFree, Write, expect_unchanged
+from carrel.core.store.commit import ExpectPathFree, Write, expect_unchanged
 from carrel.core.store.entry import MARKDOWN, Entry
 
 
@@ -106,7 +106,7 @@ def plan_write(
     """
     expects = tuple(expect_unchanged(tree, path) for tree in layers)
     is_new = entry is not None and pinned_entry(path, layers) is None
-    path_checks = (PathFree(path, tuple(tree.scope for tree in layers)),) if is_new else ()
+    path_checks = (ExpectPathFree(path, tuple(tree.scope for tree in layers)),) if is_new else ()
     return PlannedWrite(expects, agent_write(layers, path, entry, file_class), path_checks)
 
 

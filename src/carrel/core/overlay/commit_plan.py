@@ -20,7 +20,7 @@ from carrel.core.overlay.compose import File, Layers, resolve
 from carrel.core.overlay.file_changes import ChangeKind, FailedChange, FileChange
 from carrel.core.overlay.planned_writes import PlannedWrite, new_path_checks
 from carrel.core.overlay.write_condition import UNCONDITIONAL, WriteCondition
-from carrel.core.store.commit import Expect, PathFree, Write, expect_unchanged
+from carrel.core.store.commit import Expect, ExpectPathFree, Write, expect_unchanged
 from carrel.core.store.entry import MARKDOWN, FileAttributes, TransferKind, VersionSource
 
 
@@ -29,7 +29,7 @@ class CommitPlan(Struct, frozen=True):
 
     expects: tuple[Expect, ...] = ()
     writes: tuple[Write, ...] = ()
-    path_checks: tuple[PathFree, ...] = ()
+    path_checks: tuple[ExpectPathFree, ...] = ()
     failures: tuple[FailedChange, ...] = ()
 
 

@@ -167,7 +167,7 @@ class FileClassRules(Struct, frozen=True, cache_hash=True):
         )
 
     def is_kept_by(self, new_rules: FileClassRules) -> bool:
-        """Return whether whatever these rules guard, known or not, stays guarded.
+        """Return whether every path that these rules pin or manage stays pinned or managed.
 
         New rules may only pin, and only `live` rules may be missing.
         """

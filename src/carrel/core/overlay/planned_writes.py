@@ -9,7 +9,7 @@ from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay.compose import File, Layers, resolve, upstream_blob
 from carrel.core.overlay.write_condition import UNCONDITIONAL, WriteCondition
 from carrel.core.store.blob import Blob
-from carrel.core.store.commit import Expect, PathFree, PathOccupied, Write
+from carrel.core.store.commit import Expect, ExpectPathFree, PathOccupied, Write
 from carrel.core.store.entry import MARKDOWN, Entry, FileAttributes
 
 
@@ -18,7 +18,7 @@ class PlannedWrite(Struct, frozen=True, gc=False):
 
     expects: tuple[Expect, ...]
     write: Write
-    path_checks: tuple[PathFree, ...] = ()
+    path_checks: tuple[ExpectPathFree, ...] = ()
     """Checks that a possibly new path is free."""
 
 
@@ -89,14 +89,14 @@ def plan_put_without_read(
     return PlannedWrite(expect, write, new_path_checks(path, (scope,)))
 
 
-def new_path_checks(path: Path, scopes: Stack) -> tuple[PathFree, ...]:
+def new_path_checks(path: Path, scopes: Stack) -> tuple[ExpectPathFree, ...]:
     """RFC 0059 workspaces are flat: a path is a name and needs no check.
 
     Shared workspaces are materialized on disk for commands, so their paths must not nest in files.
     """
     scope = scopes[0]
     is_flat = scope.kind is ScopeKind.WORKSPACE and not scope.is_shared_workspace
-    return () if is_flat else (PathFree(path, scopes),)
+    return () if is_flat else (ExpectPathFree(path, scopes),)
 
 
 def plan_delete(

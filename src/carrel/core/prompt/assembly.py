@@ -20,7 +20,7 @@ from carrel.core.identifiers import Path
 from carrel.core.markdown.fences import BYTE_ORDER_MARK
 from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.runs import Audience
-from carrel.core.shared_session_visibility import POLICY_PATHS, is_visible
+from carrel.core.sessions.shared_session_visibility import POLICY_PATHS, is_visible
 
 _IDENTITY, _SOUL, _USER, _AGENTS, MEMORY = map(
     Path, ("IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "MEMORY.md")

@@ -20,7 +20,7 @@ from carrel.core.sandbox.tool_access import (
     WRITE_TOOLS,
     ToolAccess,
 )
-from carrel.core.shared_session_visibility import is_visible
+from carrel.core.sessions.shared_session_visibility import is_visible
 
 _NOTE_PREFIX: Final = "prompt:attached:"
 _TOOLS_KEY: Final = "prompt:tools"

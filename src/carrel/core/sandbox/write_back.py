@@ -18,7 +18,14 @@ from msgspec.structs import replace
 from carrel.core.errors import ValidationError
 from carrel.core.files.file_kinds import LINK_TYPE, file_kind, typed_as
 from carrel.core.identifiers import MAX_SEGMENT_BYTES, Path
-from carrel.core.store.commit import Expect, PathFree, Quota, QuotaExceeded, Write, expect_unchanged
+from carrel.core.store.commit import (
+    Expect,
+    ExpectPathFree,
+    Quota,
+    QuotaExceeded,
+    Write,
+    expect_unchanged,
+)
 from carrel.core.store.entry import Entry, FileAttributes, Head
 from carrel.core.store.tree import Tree
 
@@ -94,8 +101,8 @@ class MergePlan(Struct, frozen=True):
     deferred_writes: tuple[Write, ...]
     """Writes to paths that become free only after `writes` is committed."""
     expects: tuple[Expect, ...]
-    path_checks: tuple[PathFree, ...]
-    deferred_path_checks: tuple[PathFree, ...]
+    path_checks: tuple[ExpectPathFree, ...]
+    deferred_path_checks: tuple[ExpectPathFree, ...]
     conflicts: tuple[PathConflict, ...]
 
 
@@ -249,7 +256,7 @@ def _build_plan(
     ]
     immediate += [Write(scope, path, entry) for path, entry in puts.items() if path not in deferred]
     new_paths = [path for path in puts if path not in tree.heads]
-    path_checks = {path: PathFree(path, (scope,)) for path in new_paths}
+    path_checks = {path: ExpectPathFree(path, (scope,)) for path in new_paths}
     return MergePlan(
         tuple(immediate),
         tuple(Write(scope, path, puts[path]) for path in puts if path in deferred),

@@ -86,7 +86,7 @@ class Quota(Struct, frozen=True, gc=False):
     """Total size of all live files."""
 
 
-class PathFree(Struct, frozen=True, gc=False):
+class ExpectPathFree(Struct, frozen=True, gc=False):
     """Expectation that `path` is free for a file.
 
     No parent is a file, nothing lies below it, and it is no directory. With `known_variants`, no
@@ -141,11 +141,11 @@ class Commit(Struct, frozen=True, gc=False):
     record_revisions: tuple[RecordRevision, ...] = ()
     """Single records the decision read; the commit is refused if one has changed."""
     changes: tuple[RecordChange, ...] = ()
-    path_checks: tuple[PathFree, ...] = ()
+    path_checks: tuple[ExpectPathFree, ...] = ()
     """Checked against the state before the commit, without the paths that it deletes."""
     quotas: tuple[Quota, ...] = ()
     max_versions: int = 100
-    """Versions kept per path; versions visible to a kept run are always kept."""
+    """Newest versions kept per path; the store prunes older ones that no kept run can read."""
     run: str | None = None
     """Run that writes; the events are also added to its log."""
     audit_subjects: tuple[str, ...] = ()
@@ -215,7 +215,7 @@ class ExpectationFailed(Struct, frozen=True, gc=False):
 class PathOccupied(Struct, frozen=True, gc=False):
     """Not applied: a new path is not free."""
 
-    check: PathFree
+    check: ExpectPathFree
     occupant: Path
     """Existing file above or below the path, a directory below or at it, or a variant of it."""
 

@@ -16,8 +16,8 @@ from carrel.actions.runs import snapshots
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.overlay.compose import File
-from carrel.core.sessions import format_timestamp
-from carrel.core.shared_session_visibility import is_visible
+from carrel.core.sessions.session import format_timestamp
+from carrel.core.sessions.shared_session_visibility import is_visible
 from carrel.server.mcp.request_context import McpRequest
 from carrel.tools.tool import ToolContext
 

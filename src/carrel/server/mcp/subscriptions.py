@@ -18,7 +18,7 @@ from carrel.actions.events.event_access import Batches
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.runs import Audience
-from carrel.core.shared_session_visibility import is_visible
+from carrel.core.sessions.shared_session_visibility import is_visible
 from carrel.core.store.event import WORKSPACE_UPDATED, Event, EventFilter
 from carrel.server.mcp.request_context import McpRequest
 from carrel.server.mcp.resources import uri_of, visible_files

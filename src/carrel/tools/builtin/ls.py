@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from carrel.actions.sandbox import workspace_files
 from carrel.core.overlay.directories import DirectoryEntry
 from carrel.core.sandbox.file_tools import normalize_path, truncate_output
-from carrel.core.sessions import format_timestamp
+from carrel.core.sessions.session import format_timestamp
 from carrel.tools.tool import (
     Tool,
     ToolArguments,

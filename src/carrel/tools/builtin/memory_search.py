@@ -6,11 +6,11 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from carrel.actions.search import memory_search
-from carrel.actions.search.memory_search import DEFAULT_RESULTS, MAX_RESULTS, KnowledgeHit
+from carrel.actions.search import knowledge_search
+from carrel.actions.search.knowledge_search import DEFAULT_RESULTS, MAX_RESULTS, KnowledgeHit
 from carrel.core.memory.memory import Memory
 from carrel.core.memory.memory_paths import ROOT
-from carrel.core.sessions import format_timestamp
+from carrel.core.sessions.session import format_timestamp
 from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolResultFields
 
 
@@ -45,7 +45,7 @@ class MemorySearchResult(ToolResultFields, frozen=True):
 
 
 async def _run(context: ToolContext, args: MemorySearchArguments) -> object:
-    result = await memory_search.search_knowledge(
+    result = await knowledge_search.search_knowledge(
         context.ports,
         context.actor,
         context.stack,

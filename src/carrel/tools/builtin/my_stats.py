@@ -6,7 +6,7 @@ from typing import Final
 
 from carrel.actions.memory import stats as memory_stats
 from carrel.core.identifiers import Path
-from carrel.core.sessions import format_timestamp
+from carrel.core.sessions.session import format_timestamp
 from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolResultFields
 
 FILES: Final = ("IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "MEMORY.md", "DREAMS.md")

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.actions.memory import memories
-from carrel.core.sessions import format_timestamp
+from carrel.core.sessions.session import format_timestamp
 from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolResultFields
 
 

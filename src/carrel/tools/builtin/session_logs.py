@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions.sessions import sessions
 from carrel.core.errors import NotFound, ValidationError
-from carrel.core.sessions import (
+from carrel.core.sessions.session import (
     FORMAT_VERSION,
     Session,
     TranscriptEntry,

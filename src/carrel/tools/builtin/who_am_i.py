@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 
 from carrel.core.agents.persona import parse_persona
 from carrel.core.identifiers import Path
-from carrel.core.sessions import truncate
+from carrel.core.sessions.session import truncate
 from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolResultFields
 
 SOUL_CHARS: Final = 2048

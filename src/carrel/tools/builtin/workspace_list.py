@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from carrel.actions import items
 from carrel.core.items import MAX_KEY_LENGTH
-from carrel.core.sessions import format_timestamp
+from carrel.core.sessions.session import format_timestamp
 from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolReply, ToolResultFields
 
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.rest_client import RestServer, open_rest_server
 
-from carrel.core.sessions import MAX_CONTENT_BYTES
+from carrel.core.sessions.session import MAX_CONTENT_BYTES
 from carrel.server.rest.runs import runs
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from tests.support.rest_client import RestServer, open_rest_server
 
-from carrel.core.sessions import MAX_CONTENT_BYTES
+from carrel.core.sessions.session import MAX_CONTENT_BYTES
 
 pytestmark = pytest.mark.anyio
 

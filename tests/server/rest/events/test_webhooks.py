@@ -19,7 +19,7 @@ from tests.support.http_sink import receiver
 from tests.support.server_process import serving
 
 from carrel.actions.events.webhook_dispatch import enqueue_deliveries, run_dispatch
-from carrel.adapters.http_webhooks import HttpWebhookSender
+from carrel.adapters.webhook_transport import HttpWebhookSender
 from carrel.core.access import Permission
 from carrel.ports import Ports
 

@@ -1,4 +1,4 @@
-"""Child process that sets up isolation and then executes a command."""
+"""Child process of a command, the server's side: starts `launcher.py`, sends its plan, waits."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ FileStamp = tuple[int, int, int]
 
 
 class InstanceFiles:
-    """Keeps changes that are not yet written back; other files follow the store.
+    """Directory of an instance: changes that are not written back yet, other files from the store.
 
     A modification beats a deletion on either side.
     """

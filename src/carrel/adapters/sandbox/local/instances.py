@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from carrel.adapters.sandbox.local import change_detection
 from carrel.adapters.sandbox.local.command_run import CommandOutcome, close_directories
+from carrel.adapters.sandbox.local.ephemeral_sandbox import LocalResult, shield_until_done
 from carrel.adapters.sandbox.local.file_cache import FileCache
 from carrel.adapters.sandbox.local.instance_exec import InstanceInit, InstanceJob
 from carrel.adapters.sandbox.local.instance_files import InstanceFiles
-from carrel.adapters.sandbox.local.local_sandbox import LocalResult, shield_until_done
 from carrel.adapters.sandbox.local.materialized_files import MaterializedFiles
 from carrel.core.identifiers import Digest, Path
 from carrel.core.store.blob import Blob
@@ -61,7 +61,10 @@ class InstanceResult(LocalResult):
 
 
 class Instance:
-    """Callers hold ``busy`` to start something in it or to read its files."""
+    """Running persistent sandbox: namespaces, an init process and a directory.
+
+    Callers hold ``busy`` to start a command in it or to read its files.
+    """
 
     def __init__(
         self,

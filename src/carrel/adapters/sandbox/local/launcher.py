@@ -1,4 +1,4 @@
-"""Launcher script: sets up isolation and then executes the command.
+"""Launcher script, the child's side: sets user, limits, Landlock and seccomp, then executes.
 
 Started by an interpreter without our packages, so that it is ready in milliseconds and holds no
 data of the server. It reads a plan of plain values from a socket.

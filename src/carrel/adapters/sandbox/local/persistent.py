@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from carrel.adapters.sandbox.local.child_process import ChildProcess
 from carrel.adapters.sandbox.local.command_run import CommandOutcome, IsolationTools
 from carrel.adapters.sandbox.local.directory_lease import is_lease_held
+from carrel.adapters.sandbox.local.ephemeral_sandbox import EphemeralSandbox, shield_until_done
 from carrel.adapters.sandbox.local.file_cache import fetch_missing
 from carrel.adapters.sandbox.local.instance_exec import (
     InstanceCommand,
@@ -24,14 +25,13 @@ from carrel.adapters.sandbox.local.instance_exec import (
     InstanceJob,
 )
 from carrel.adapters.sandbox.local.instances import MAX_JOBS, Instance, instance_terms
+from carrel.adapters.sandbox.local.isolation import SandboxSettings
 from carrel.adapters.sandbox.local.job_state import JobSnapshot, JobState
-from carrel.adapters.sandbox.local.local_sandbox import EphemeralSandbox, shield_until_done
 from carrel.adapters.sandbox.local.materialized_files import (
     MaterializedFiles,
     contents_only,
     supported_files,
 )
-from carrel.adapters.sandbox.local.self_test import SandboxSettings
 from carrel.ports.blobs import BlobReader
 from carrel.ports.sandbox import (
     EXIT_LOST,
@@ -60,7 +60,7 @@ INSTANCE_IN_USE: Final = "this persistent sandbox belongs to another process on 
 
 
 class JobFollower(Struct):
-    """A job until its changes are written back."""
+    """Background job whose changes are not written back yet."""
 
     instance: Instance
     job: InstanceJob
@@ -68,7 +68,10 @@ class JobFollower(Struct):
 
 
 class LocalSandbox(EphemeralSandbox):
-    """Persistent instances live in the process that created them and end with it."""
+    """Runs single commands and persistent instances.
+
+    An instance lives in the process that created it and ends with it.
+    """
 
     def __init__(
         self,

@@ -96,12 +96,10 @@ def _create_endpoint(site: SiteSettings) -> Endpoint:
 async def _exchange_for_token(request: Request[CreateBrowserSessionBody]) -> str:
     ports, code, token = request.ports, request.body.code, request.body.token
     if code and not token:
-        signed_in = await ports.attempts.limit(
-            code, lambda: sign_in.redeem_code(ports, code, sign_in.BROWSER_KEY_NAME)
-        )
+        signed_in = await sign_in.redeem_code(ports, code, sign_in.BROWSER_KEY_NAME)
         return signed_in.token
     if token and not code:
-        return await ports.attempts.limit(token, lambda: sign_in.create_session(ports, token))
+        return await sign_in.create_session(ports, token)
     raise ValidationError("send either a code or a token")
 
 

@@ -36,8 +36,7 @@ class SignInModel(ResponseModel, frozen=True):
 )
 async def create(request: Request[SignInBody]) -> Response:
     """Exchange a one-time code for a token. A code expires after 1 hour."""
-    ports, code = request.ports, request.body.code
-    result = await ports.attempts.limit(code, lambda: sign_in.redeem_code(ports, code))
+    result = await sign_in.redeem_code(request.ports, request.body.code)
     model = SignInModel(
         token=result.token,
         person=person_to_model(result.person),

@@ -8,7 +8,7 @@ from typing import Final
 from carrel.actions.sessions import removals, sessions
 from carrel.core.access import Permission
 from carrel.core.errors import Conflict, NotFound, PayloadTooLarge, ValidationError
-from carrel.core.sessions import MAX_CONTENT_BYTES
+from carrel.core.sessions.session import MAX_CONTENT_BYTES
 from carrel.server.http.endpoint import Request, endpoint
 from carrel.server.http.query_fields import PageQuery
 from carrel.server.http.response import Response

@@ -11,14 +11,14 @@ from carrel.actions.sessions.new_entries import NewEntry
 from carrel.actions.sessions.sessions import MAX_ENTRIES_PER_APPEND, EntryMatch
 from carrel.core.errors import ValidationError
 from carrel.core.runs import Audience
-from carrel.core.session_ids import MAX_ID_LENGTH
-from carrel.core.sessions import (
+from carrel.core.sessions.session import (
     MAX_CONTENT_BYTES,
     MAX_NAME_LENGTH,
     Session,
     SpeakerRole,
     TranscriptEntry,
 )
+from carrel.core.sessions.session_ids import MAX_ID_LENGTH
 from carrel.server.http.endpoint import RequestModel, ResponseModel
 from carrel.server.http.query_fields import Id
 from carrel.server.rest.files.file_models import PositiveInt, Rfc3339, rfc3339

@@ -12,7 +12,7 @@ from carrel.actions.sessions.sessions import SessionRequest
 from carrel.core.access import Permission
 from carrel.core.errors import Busy, Conflict, NotFound, ValidationError
 from carrel.core.runs import Audience
-from carrel.core.sessions import MEDIA_TYPE, Session
+from carrel.core.sessions.session import MEDIA_TYPE, Session
 from carrel.server.http.endpoint import Request, endpoint
 from carrel.server.http.query_fields import PageQuery
 from carrel.server.http.response import Response

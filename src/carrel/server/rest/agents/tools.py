@@ -18,7 +18,7 @@ from carrel.core.errors import (
     ValidationError,
     WorkspaceTooLarge,
 )
-from carrel.core.session_ids import MAX_ID_LENGTH
+from carrel.core.sessions.session_ids import MAX_ID_LENGTH
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import Id
 from carrel.server.http.response import Response

@@ -1,4 +1,4 @@
-"""Test seam of the conformance suite: file operations on any named owner.
+"""Endpoint of the conformance suite: file operations on any named owner.
 
 Off unless a setting enables it. Its owners are stored under the caller's tenant and are not
 tenants, so that no real workspace can be reached through it.

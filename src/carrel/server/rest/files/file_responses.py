@@ -11,7 +11,7 @@ from carrel.server.http.not_modified import NO_CACHE, etag_matches, json_with_et
 from carrel.server.http.response import HeaderPairs, Response, encode
 from carrel.server.rest.files.file_bytes import VARY, bytes_response
 from carrel.server.rest.files.file_collections import AnyRequest, FileCollection
-from carrel.server.rest.files.large_files import PLACEHOLDER, is_large, stream_file
+from carrel.server.rest.files.large_file_json import PLACEHOLDER, is_large, stream_file
 
 
 async def current_response(collection: FileCollection, request: AnyRequest, file: File) -> Response:

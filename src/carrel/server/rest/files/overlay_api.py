@@ -1,6 +1,6 @@
 """Workspace overlay API: one endpoint with six actions.
 
-Follows that convention's order of checks, statuses and bodies, over the same actions as the rest of
+Follows the order of checks, statuses and bodies, over the same actions as the rest of
 the API.
 """
 

@@ -15,7 +15,7 @@ from carrel.core.identifiers import Scope
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.file_reviews import ReviewKind
 from carrel.core.runs import Audience, Run, RunStatus
-from carrel.core.sessions import SpeakerRole, TranscriptHit, truncate
+from carrel.core.sessions.session import SpeakerRole, TranscriptHit, truncate
 from carrel.core.store.entry import Version
 from carrel.server.http.endpoint import Request, ResponseModel, endpoint
 from carrel.server.http.response import Response

@@ -37,7 +37,7 @@ from carrel.server.rest.files.file_models import (
     PositiveInt,
     overlay_file_to_model,
 )
-from carrel.server.rest.files.large_files import PLACEHOLDER, is_large, stream_file
+from carrel.server.rest.files.large_file_json import PLACEHOLDER, is_large, stream_file
 
 _TAG: Final = "Runs"
 _IMMUTABLE_CACHE: Final = "private, max-age=31536000, immutable"

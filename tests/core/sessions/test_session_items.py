@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.core.errors import PayloadTooLarge, ValidationError
-from carrel.core.session_items import (
+from carrel.core.sessions.session import MAX_CONTENT_BYTES
+from carrel.core.sessions.session_items import (
     MAX_ITEM_DEPTH,
     check_item_depth,
     encode_item,
     item_text,
 )
-from carrel.core.sessions import MAX_CONTENT_BYTES
 
 JSON_VALUES = st.recursive(
     st.none()

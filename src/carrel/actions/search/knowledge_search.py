@@ -8,16 +8,16 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.actions.agent_access_audit import audit_agent_read
-from carrel.actions.candidates import find_memories
+from carrel.actions.agent_access import audit_agent_read
 from carrel.actions.files import files
 from carrel.actions.memory import semantic_recall
 from carrel.actions.memory.recall_log import record_recalls
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.actions.search import file_search
 from carrel.actions.search.file_search import FileCandidate, MatchedFile
+from carrel.actions.search_candidates import find_memories
 from carrel.core.access import Actor
-from carrel.core.agents.private_access import PrivateThing
+from carrel.core.agents.private_access import PrivateResource
 from carrel.core.errors import Forbidden
 from carrel.core.identifiers import Path, Stack, TimestampMs
 from carrel.core.memory.memory import Memory, memory_from_record
@@ -80,7 +80,7 @@ async def search_knowledge(
     if audience is not Audience.MAIN:
         raise Forbidden("memories are not available in a shared session")
     scope = stack[0]
-    await audit_agent_read(ports, actor, PrivateThing.MEMORIES, scope.name)
+    await audit_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
     rules = await load_rules(ports, actor.tenant)
     terms = parse_query(query).searched_terms
     if not terms:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from carrel.core.errors import Forbidden
 from carrel.core.identifiers import Path
 from carrel.core.runs import Audience
-from carrel.core.shared_session_visibility import SHARED_PATHS, is_visible, require_visible
+from carrel.core.sessions.shared_session_visibility import SHARED_PATHS, is_visible, require_visible
 
 PRIVATE = ("USER.md", "MEMORY.md", "DREAMS.md", "MEMORY-INDEX.json", "notes", "memory")
 segments = st.text(st.sampled_from("aN.é-M"), min_size=1, max_size=5).filter(

@@ -14,7 +14,7 @@ from carrel.core.agents.agent import by_human_index, by_owner_index
 from carrel.core.agents.private_access import (
     AUDITED_THINGS,
     AgentAccess,
-    PrivateThing,
+    PrivateResource,
     agent_access,
     is_audited,
     opens_every_agent,
@@ -26,8 +26,8 @@ _BATCH_SIZE: Final = 500
 _MAX_BATCHES: Final = 20
 """Batches that one page of a filtered listing reads at most."""
 _AUDIT_REASONS: Final = {
-    PrivateThing.SESSIONS: "read transcripts of a private agent",
-    PrivateThing.MEMORIES: "read memories of a private agent",
+    PrivateResource.SESSIONS: "read transcripts of a private agent",
+    PrivateResource.MEMORIES: "read memories of a private agent",
 }
 
 
@@ -122,7 +122,7 @@ async def audit_reads(
         scope.audited_reads.update((reason, id) for id in ids)
 
 
-async def audit_agent_read(ports: Ports, actor: Actor, thing: PrivateThing, agent: str) -> None:
+async def audit_agent_read(ports: Ports, actor: Actor, thing: PrivateResource, agent: str) -> None:
     """Record the read of one agent's things, by its id; see `audit_reads`."""
     assert thing in AUDITED_THINGS
     if actor.person is not None and actor.is_admin:

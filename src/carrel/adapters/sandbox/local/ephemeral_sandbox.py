@@ -22,14 +22,7 @@ from carrel.adapters.sandbox.local.command_run import (
 )
 from carrel.adapters.sandbox.local.directory_lease import DirectoryLease
 from carrel.adapters.sandbox.local.file_cache import FileCache, fetch_missing
-from carrel.adapters.sandbox.local.landlock import LandlockCommand
-from carrel.adapters.sandbox.local.materialized_files import (
-    MaterializedFiles,
-    contents_only,
-    files_key,
-    supported_files,
-)
-from carrel.adapters.sandbox.local.self_test import (
+from carrel.adapters.sandbox.local.isolation import (
     FAILURE_REASONS,
     NONE,
     PROBE_CONTENT,
@@ -39,6 +32,13 @@ from carrel.adapters.sandbox.local.self_test import (
     escape_attempt,
     plant_probe,
     sandbox_user,
+)
+from carrel.adapters.sandbox.local.landlock import LandlockCommand
+from carrel.adapters.sandbox.local.materialized_files import (
+    MaterializedFiles,
+    contents_only,
+    files_key,
+    supported_files,
 )
 from carrel.core.identifiers import Digest, Path, digest
 from carrel.core.store.blob import Blob

@@ -1,4 +1,4 @@
-"""What a shared session may see: one allow-list for every use of files.
+"""What a shared session may see: one rule for every use of files.
 
 Prompts, tools, commands, the file map, run snapshots, MCP resources and search ask `is_visible`.
 """

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from carrel.core.errors import ValidationError
 from carrel.core.runs import Audience
-from carrel.core.session_ids import new_session_id, parse_session_id, transcript_file_name
-from carrel.core.sessions import (
+from carrel.core.sessions.session import (
     Session,
     SpeakerRole,
     Transcript,
@@ -27,6 +26,7 @@ from carrel.core.sessions import (
     parse_transcript,
     truncate,
 )
+from carrel.core.sessions.session_ids import new_session_id, parse_session_id, transcript_file_name
 
 CONTROLS = [*range(32), *range(127, 160)]
 ID = "5f0c8a52-2f5e-4d3c-9f10-0a8c6f9a1b2c"

@@ -1,4 +1,4 @@
-"""Webhook sender over HTTP, by default restricted to public addresses.
+"""Transport of webhooks: one POST, by default to public addresses only.
 
 The host is resolved once, all its addresses are checked, and the connection goes to a checked
 address. So DNS rebinding cannot redirect it.

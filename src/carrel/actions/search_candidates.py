@@ -9,7 +9,7 @@ from carrel.core.memory.memory import agent_index_key
 from carrel.core.runs import Audience
 from carrel.core.search.bm25 import TermStatistics, TermWeight, select_terms
 from carrel.core.search.full_text import parse_query
-from carrel.core.sessions import TranscriptHit
+from carrel.core.sessions.session import TranscriptHit
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from carrel.core.errors import PayloadTooLarge, ValidationError
-from carrel.core.sessions import MAX_CONTENT_BYTES
+from carrel.core.sessions.session import MAX_CONTENT_BYTES
 
 MAX_ITEM_DEPTH: Final = 64
 _TEXT_FIELDS: Final = (

@@ -1,4 +1,8 @@
-"""Sandbox self-test: runs escape attempts and picks the strongest isolation."""
+"""Isolation of commands: the strongest that withstands escape attempts at start.
+
+Bubblewrap (`bwrap_arguments.py`): namespaces and mounts. Landlock (`landlock.py`) where namespaces
+are forbidden. In both, `launcher.py` sets user, limits and seccomp filter.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Sessions: ids, entries, and what a shared session may see."""
