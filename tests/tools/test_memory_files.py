@@ -182,8 +182,9 @@ async def test_a_directory_is_renamed(ada: httpx.AsyncClient) -> None:
     await call(ada, "rename", old_path="/memories/dir", new_path="/memories/notes/dir")
     assert await stored(ada, "notes/dir/sub/c.txt") == "dir/sub/c.txt"
     for new in ("/memories/other.txt", "/memories/notes/dir"):
-        text = await error_of(ada, "rename", old_path="/memories/other.txt", new_path=new)
-        assert text == f"The destination {new} already exists"
+        for old in ("/memories/other.txt", "/memories/none.txt"):
+            text = await error_of(ada, "rename", old_path=old, new_path=new)
+            assert text == f"The destination {new} already exists"
     text = await error_of(ada, "rename", old_path="/memories/dir", new_path="/memories/x")
     assert text == "The path /memories/dir does not exist"
 
@@ -215,7 +216,9 @@ async def test_only_paths_below_the_root_are_accepted(ada: httpx.AsyncClient) ->
     text = await error_of(ada, "create", "/memories/a.txt/b", file_text="x")
     assert "memory/a.txt is a file" in text
     await call(ada, "create", "/memories/dir/b.txt", file_text="x")
-    assert "is a directory" in await error_of(ada, "create", "/memories/dir", file_text="x")
+    for taken in ("/memories/dir", "/memories"):
+        text = await error_of(ada, "create", taken, file_text="x")
+        assert text == f"File {taken} already exists"
     text = await error_of(ada, "insert", "/memories/dir", insert_line=0, insert_text="x")
     assert text == "The path /memories/dir is not a file."
 

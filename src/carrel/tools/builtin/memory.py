@@ -165,12 +165,15 @@ async def _view_file(call: MemoryCall, name: str, file: File) -> ToolReply:
 
 
 async def _create(call: MemoryCall) -> ToolReply:
-    (name, path), text = call.parse_file(), call.args.file_text
+    parsed, text = call.parse(call.args.path), call.args.file_text
     assert text is not UNSET
+    name, path = parsed.text, parsed.path
+    if path is None or (await own_files.list_own_files(call.own, path)).exists:
+        raise _already_exists(name)
     try:
         changed = await own_files.create_own_file(call.own, path, text, call.reason(path))
     except WorkspaceConflict:
-        raise ValidationError(f"File {name} already exists") from None
+        raise _already_exists(name) from None
     return _changed_reply(name, f"File created successfully at: {name}", changed)
 
 
@@ -229,10 +232,10 @@ async def _rename(call: MemoryCall) -> ToolReply:
     old, new = call.parse(call.args.old_path), call.parse(call.args.new_path)
     if old.path is None:
         raise ValidationError(f"Cannot rename the {ROOT} directory itself")
-    if not await _exists(call, old.path):
-        raise NotFound(f"The path {old.text} does not exist")
     if new.path is None or await _exists(call, new.path):
         raise ValidationError(f"The destination {new.text} already exists")
+    if not await _exists(call, old.path):
+        raise NotFound(f"The path {old.text} does not exist")
     try:
         await own_files.move_own(call.own, old.path, new.path, call.reason(old.path))
     except WorkspaceConflict:
@@ -253,6 +256,10 @@ async def _exists(call: MemoryCall, path: Path) -> bool:
 
 def _not_found(name: str) -> NotFound:
     return NotFound(f"The path {name} does not exist. Please provide a valid path.")
+
+
+def _already_exists(name: str) -> ValidationError:
+    return ValidationError(f"File {name} already exists")
 
 
 def _inherited_text(name: str, verb: str) -> str:
