@@ -10,6 +10,7 @@ import httpx
 import pytest
 from msgspec.structs import replace as change
 from tests.support.full_app import FILES, FullApp, open_full_app
+from tests.support.server_stores import open_app_over
 
 from carrel.actions.events.webhook_dispatch import enqueue_deliveries
 from carrel.actions.runs import runs
@@ -38,6 +39,12 @@ class Killed(BaseException):
 @pytest.fixture
 async def server(tmp_path: File) -> AsyncIterator[FullApp]:
     async with open_full_app(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+async def any_server(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_app_over(request, tmp_path) as opened:
         yield opened
 
 
@@ -172,6 +179,31 @@ async def test_a_rebuilt_session_is_refused_like_the_first(
     retried = await ada.request(**request)
 
     assert (retried.status_code, retried.json()["error"]) == (409, "conflict")
+
+
+async def test_a_lost_dream_is_not_answered_with_a_later_one(
+    any_server: FullApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, client = any_server, await any_server.owner()
+    assert (await client.post("/v1/agents", json={"slug": "kate", "name": "Kate"})).is_success
+    dreams, memories = "/v1/agents/kate/dreams", "/v1/agents/kate/memories"
+    lost = post(dreams)
+    await lose(server, client, monkeypatch, **lost)
+    [listed] = (await client.get(dreams)).json()["items"]
+    later = (await client.post(dreams, json={})).json()["id"]
+
+    retried = await retry(client, lost)
+
+    assert retried.json()["id"] == listed["id"] != later
+    remember = post(memories, {"content": "Ada likes tea"})
+    await lose(server, client, monkeypatch, **remember)
+    [memory] = (await client.get(memories)).json()["items"]
+    replaced = {"content": "Ada likes mate", "supersedes": memory["id"]}
+    supersede = post(memories, replaced) | {"headers": {"Idempotency-Key": "k2"}}
+    await lose(server, client, monkeypatch, **supersede)
+    assert (await client.request(**remember)).status_code == 404, "nothing is remembered again"
+    assert (await retry(client, supersede)).json()["content"] == "Ada likes mate"
+    assert len((await client.get(memories)).json()["items"]) == 1
 
 
 async def test_a_delivery_is_not_sent_again_after_the_response_of_its_replay_was_lost(

@@ -45,7 +45,7 @@ from carrel.core.memory.dream_records import (
 from carrel.core.memory.memory import agent_index_key, index_memories
 from carrel.core.memory.promoted_lines import MEMORY_PATH
 from carrel.core.sessions.session import format_timestamp
-from carrel.core.store.idempotency import IdempotencyKey
+from carrel.core.store.idempotency import IdempotencyKey, key_with_result
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 
@@ -85,7 +85,8 @@ async def sweep(
     if not (dry_run or force):
         await _require_interval(ports, scope)
     id = "" if dry_run else ports.clock.new_id("drm")
-    report, inputs = await _commit_sweep(ports, actor.name, scope, id, idempotency_key)
+    key = key_with_result(idempotency_key, id) if id else None
+    report, inputs = await _commit_sweep(ports, actor.name, scope, id, key)
     if not dry_run:
         await _prune(ports, scope, inputs, report.dream)
     return report

@@ -62,7 +62,7 @@ from carrel.core.memory.promoted_lines import (
 from carrel.core.runs import Audience
 from carrel.core.search.bm25 import rank_texts
 from carrel.core.search.full_text import searched_text
-from carrel.core.store.idempotency import IdempotencyKey
+from carrel.core.store.idempotency import IdempotencyKey, key_with_result
 from carrel.core.store.record import Record, RecordChange, RecordType, deletion
 from carrel.ports import Ports
 
@@ -133,7 +133,7 @@ async def remember(
             "remember",
             [change],
             collection_revisions=rules.collection_revisions,
-            idempotency_key=idempotency_key,
+            idempotency_key=key_with_result(idempotency_key, id),
         )
     except Conflict:
         [existing] = await ports.records.get_by_unique_key([text_key])
@@ -157,11 +157,11 @@ async def _supersede(
         raise NotFound(f"no such memory: {id}")
     text_key = content_unique_key(scope.tenant, memory.agent, memory.mode, memory.content)
     [existing] = await ports.records.get_by_unique_key([text_key])
-    await _delete_memory(
-        ports, author, scope, id, idempotency_key, replacement=None if existing else memory
-    )
+    result_id = (existing or memory).id
+    key = key_with_result(idempotency_key, result_id)
+    await _delete_memory(ports, author, scope, id, key, replacement=None if existing else memory)
     await ports.recalls.delete(scope.tenant, scope.name, [id])
-    stored = await _get_record(ports, scope.tenant, scope.name, (existing or memory).id)
+    stored = await _get_record(ports, scope.tenant, scope.name, result_id)
     return RememberResult(memory_from_record(stored), created=existing is None)
 
 

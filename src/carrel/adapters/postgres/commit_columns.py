@@ -318,7 +318,7 @@ class CommitColumns:
         if key is None:
             return None
         self._exclusive_locks.add(idempotency_key_lock_name(key))
-        return to_json((key.tenant, key.endpoint, key.key))
+        return to_json((key.tenant, key.endpoint, key.key, key.result_numbers))
 
 
 def _type(write: Write) -> str | None:

@@ -395,6 +395,6 @@ class CommitBatch:
     ) -> None:
         """Mark the key, if any, with the result of its request."""
         if key is not None:
-            result = (json.dumps(list(versions)), revision)
+            result = (json.dumps([*versions, *key.result_numbers]), revision)
             parameters = (*result, key.tenant, key.endpoint, key.key)
             self._db.execute(STATEMENTS["commit_idempotency_key"], parameters)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 RETENTION_MS: Final = 24 * 3600 * 1000
@@ -16,6 +16,8 @@ class IdempotencyKey:
     tenant: str
     endpoint: str
     key: str
+    result_numbers: tuple[int, ...] = ()
+    """Numbers that mark the key after the versions of its commit."""
 
 
 def number_from_id(id: str) -> int:
@@ -26,6 +28,11 @@ def number_from_id(id: str) -> int:
 def id_from_number(prefix: str, number: int) -> str:
     """Id with this prefix and number, the reverse of `number_from_id`."""
     return f"{prefix}_{number:024x}"
+
+
+def key_with_result(key: IdempotencyKey | None, id: str) -> IdempotencyKey | None:
+    """Return the key, marked by its commit with the id of the record that the request returns."""
+    return None if key is None else replace(key, result_numbers=(number_from_id(id),))
 
 
 @dataclass(frozen=True, slots=True)

@@ -324,7 +324,8 @@ BEGIN
 
         IF c_idempotency_key[i] IS NOT NULL THEN
             UPDATE idempotency_key AS r
-               SET versions = array_to_json(r_version[c_w[i] + 1 : c_w[i + 1]])::text,
+               SET versions = (to_jsonb(r_version[c_w[i] + 1 : c_w[i + 1]])
+                               || (c_idempotency_key[i] -> 3))::text,
                    revision = (SELECT max(n.revision)
                                  FROM unnest(r_revision[c_w[i] + 1 : c_w[i + 1]]) AS n (revision))
              WHERE r.tenant = c_idempotency_key[i] ->> 0

@@ -22,6 +22,7 @@ from carrel.core.identifiers import TimestampMs
 from carrel.core.memory import dream_records
 from carrel.core.memory.dream_records import DreamStatus
 from carrel.core.memory.promotion_score import RejectionReason
+from carrel.core.store.idempotency import id_from_number
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.response import Response
 from carrel.server.rest.files.file_models import Rfc3339, rfc3339
@@ -179,10 +180,7 @@ async def list_dreams(request: Request) -> Response:
 
 
 async def _rebuild_sweep(request: Request[CreateDreamBody], versions: tuple[int, ...]) -> Response:
-    records = await dreams.list_dreams(request.ports, request.actor, request.params["id"])
-    if not records:
-        raise NotFound("the dream no longer exists")
-    return await _get_dream(request, records[0].id)
+    return await _get_dream(request, id_from_number("drm", versions[-1]))
 
 
 @endpoint(

@@ -13,6 +13,7 @@ from carrel.core.access import Permission
 from carrel.core.errors import Busy, Forbidden, NotFound, ValidationError, WorkspaceTooLarge
 from carrel.core.memory import memory as core
 from carrel.core.runs import Audience
+from carrel.core.store.idempotency import id_from_number
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import PageQuery
 from carrel.server.http.response import Response
@@ -114,27 +115,12 @@ async def list_memories(request: Request[None, MemoryListQuery]) -> Response:
     )
 
 
-async def _remember(request: Request[CreateMemoryBody], versions: tuple[int, ...] = ()) -> Response:
-    body = request.body
-    audience = Audience.MAIN if body.scope == Audience.MAIN else Audience.SHARED
-    new_memory = memories.NewMemory(
-        body.content, body.tags, body.kind, audience, None if versions else body.supersedes
-    )
-    result = await memories.remember(
-        request.ports,
-        request.actor,
-        request.params["id"],
-        new_memory,
-        None if versions else request.idempotency_key,
-    )
-    return Response.json(memory_to_model(result.memory), 201 if result.created else 200)
-
-
 async def _rebuild_remember(
     request: Request[CreateMemoryBody], versions: tuple[int, ...]
 ) -> Response:
-    response = await _remember(request, versions or (0,))
-    return Response(201, response.body, response.headers)
+    id = id_from_number("mem", versions[-1])
+    memory = await memories.get(request.ports, request.actor, request.params["id"], id)
+    return Response.json(memory_to_model(memory), 201)
 
 
 @endpoint(
@@ -151,7 +137,16 @@ async def _rebuild_remember(
 )
 async def remember(request: Request[CreateMemoryBody]) -> Response:
     """Create a memory. An existing identical memory is returned with status 200."""
-    return await _remember(request)
+    body = request.body
+    audience = Audience.MAIN if body.scope == Audience.MAIN else Audience.SHARED
+    result = await memories.remember(
+        request.ports,
+        request.actor,
+        request.params["id"],
+        memories.NewMemory(body.content, body.tags, body.kind, audience, body.supersedes),
+        request.idempotency_key,
+    )
+    return Response.json(memory_to_model(result.memory), 201 if result.created else 200)
 
 
 @endpoint(
