@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Any
@@ -16,8 +17,10 @@ from carrel.actions.accounts.credentials import authenticate
 from carrel.actions.accounts.keys import KeySpec
 from carrel.core.access import CredentialKind, Permission
 from carrel.ports import Ports
-from carrel.server.http.app import HttpApp, create_app
+from carrel.server.http.app import HttpApp, Mount, create_app
+from carrel.server.http.cookies import SiteSettings
 from carrel.server.http.metrics import Metrics
+from carrel.server.mcp import http as mcp_http
 from carrel.settings import Settings, load
 from carrel.wiring import ports as wiring_ports
 from carrel.wiring.server_app import authenticator, endpoints
@@ -61,10 +64,10 @@ async def create_tool_config(owner: httpx.AsyncClient) -> dict[str, Any]:
     return {"sandbox": sandbox, "workspaces": [attached], "workspaceGit": {"enabled": True}}
 
 
-def create_rest_app(ports: Ports) -> HttpApp:
+def create_rest_app(ports: Ports, mounts: Sequence[Mount] = ()) -> HttpApp:
     settings = load(environ={}, file=File("no such file"))
     authenticate = authenticator(ports, settings)
-    return create_app(ports, endpoints(settings), authenticate, metrics=Metrics())
+    return create_app(ports, endpoints(settings), authenticate, metrics=Metrics(), mounts=mounts)
 
 
 @asynccontextmanager
@@ -80,7 +83,14 @@ def settings_in(directory: File, **changes: str) -> Settings:
 
 
 @asynccontextmanager
-async def open_configured_app(settings: Settings) -> AsyncIterator[FullApp]:
-    """The REST API over the store that the settings name."""
-    async with wiring_ports.open_ports(settings) as store:
-        yield FullApp(store.ports, create_rest_app(store.ports))
+async def open_configured_app(settings: Settings, *, mcp: bool = False) -> AsyncIterator[FullApp]:
+    """The REST API, and MCP if asked for, over the store that the settings name."""
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(wiring_ports.open_ports(settings))
+        mounts = []
+        if mcp:
+            site = SiteSettings(hosts=frozenset({"carrel"}))
+            authenticate = authenticator(store.ports, settings)
+            mount = mcp_http.mount(store.ports, authenticate, asyncio.Event(), site)
+            mounts.append(await stack.enter_async_context(mount))
+        yield FullApp(store.ports, create_rest_app(store.ports, mounts))

@@ -20,7 +20,7 @@ from carrel.core.errors import Conflict, NotFound
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay.compose import File, Layers, compose
 from carrel.core.overlay.file_reviews import ReviewKind, find_origin, review_kind
-from carrel.core.prompt.assembly import BlockStatus
+from carrel.core.prompt.assembly import BlockStatus, DamagedPolicyFile
 from carrel.core.runs import Run
 from carrel.core.sessions.session import Session, TranscriptEntry, TranscriptHit
 from carrel.core.store.entry import Version
@@ -103,7 +103,7 @@ async def _load(ports: Ports, actor: Actor, run: Run, hits: Sequence[TranscriptH
     prompt: AssembledPrompt | None = None
     files: tuple[FileProvenance, ...] = ()
     if run.snapshot_kept:
-        with suppress(Conflict, NotFound):
+        with suppress(Conflict, DamagedPolicyFile, NotFound):
             prompt = await load_run_prompt(ports, run)
         files = await _load_files(ports, run, prompt)
     authors = {run.author}

@@ -24,6 +24,7 @@ from carrel.actions.sessions import sessions
 from carrel.core.access import Actor, Permission
 from carrel.core.agents.config import is_allowed
 from carrel.core.errors import NotFound, Refusal, TooManyCommands, ValidationError
+from carrel.core.outages import failure_code_and_message
 from carrel.core.runs import Audience, parse_audience
 from carrel.core.sandbox.tool_access import (
     COMMAND_TOOLS,
@@ -202,10 +203,18 @@ async def execute(context: ToolContext, tool: Tool, args: ToolArguments) -> Tool
 
 
 def error_reply(tool: Tool, error: Refusal | CorruptContent) -> ToolReply:
-    """Error reply; workspace tools prefix their message with `Error: `."""
+    """Error reply; workspace tools prefix their message with `Error: `.
+
+    That of damage has its code, which no change of the arguments would avoid.
+    """
     message = str(error)
     keep_message = tool.name not in WORKSPACE_TOOLS or message.startswith(_ERROR_PREFIXES)
-    return ToolReply(message if keep_message else f"Error: {message}", is_error=True)
+    structured = None
+    if isinstance(error, CorruptContent):
+        code, description = failure_code_and_message(error)
+        structured = {"error": code, "message": description}
+    content = message if keep_message else f"Error: {message}"
+    return ToolReply(content, is_error=True, structured=structured)
 
 
 _ERROR_PREFIXES: Final = ("Error: ", "Invalid path: ")

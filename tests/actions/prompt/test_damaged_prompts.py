@@ -10,8 +10,8 @@ from tests.support.stores import overwrite_content
 from tests.support.tenants import create_tenant
 
 from carrel.actions.prompt import lint, prompts
-from carrel.core.errors import Conflict
 from carrel.core.identifiers import digest
+from carrel.core.outages import CorruptContent
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
@@ -37,7 +37,7 @@ async def test_damaged_content_is_reported_and_for_policy_refused(
     assert ("unreadable", "SOUL.md") in flaws
 
     overwrite_content(tmp_path, digest(RULES), b"be goof")
-    with pytest.raises(Conflict, match=r"GUARDRAILS\.md is required and could not be loaded"):
+    with pytest.raises(CorruptContent, match=r"GUARDRAILS\.md is required and could not be loaded"):
         await prompts.load_agent_prompt(ports, owner, "marco")
     flaws = [(flaw.rule, flaw.path) for flaw in await lint.lint_agent(ports, owner, "marco")]
     assert ("refused", "GUARDRAILS.md") in flaws

@@ -14,6 +14,7 @@ from carrel.core.identifiers import Path
 from carrel.core.prompt.assembly import (
     TRUNCATION_MARKER,
     BlockStatus,
+    DamagedPolicyFile,
     Prompt,
     PromptDocument,
     build_prompt,
@@ -158,13 +159,14 @@ def test_a_policy_file_over_the_limit_refuses_the_prompt(inputs: PromptInputs, l
 
 
 def test_an_unloadable_file_is_reported_and_an_unloadable_policy_file_is_refused() -> None:
-    gone = PromptDocument(None, "agent", 3, "its bytes are gone")
+    gone = PromptDocument(None, "agent", 3, "its bytes are gone", is_damaged=True)
     prompt = build_prompt({Path("SOUL.md"): gone, **documents_by_prefix(AGENTS="x")}, MAIN)
     assert prompt.text == "# AGENTS\nx"
     assert reasons(prompt)["SOUL.md"] == ("left out", "its bytes are gone")
     assert not prompt.is_cacheable
     with pytest.raises(
-        Conflict, match=r"GUARDRAILS.md is required and could not be loaded: its bytes are gone"
+        DamagedPolicyFile,
+        match=r"GUARDRAILS.md is required and could not be loaded: its bytes are gone",
     ):
         build_prompt({Path("GUARDRAILS.md"): gone}, SHARED)
     with pytest.raises(

@@ -112,7 +112,7 @@ def _memory_scopes(agent_layers: AgentLayers, inputs: PromptInputs) -> Stack:
 
 
 async def assemble_prompt(ports: Ports, request: PromptRequest) -> AssembledPrompt:
-    """Assemble a prompt. Raises Conflict if a policy file is too long or unreadable."""
+    """Assemble a prompt. Raises Conflict and DamagedPolicyFile."""
     resolver, paths = request.agent_layers.resolver, prompt_paths(request.inputs)
     stack, memory_scopes = (
         request.agent_layers.stack,
@@ -183,18 +183,20 @@ async def _load_documents(
     for key, file in files_by_key.items():
         stored = blobs[file.blob.digest]
         if isinstance(stored, CorruptContent):
-            documents[key] = prompt_document(file, None, str(stored))
+            documents[key] = prompt_document(file, None, damage=str(stored))
         else:
             documents[key] = prompt_document(file, stored)
     return documents
 
 
-def prompt_document(file: File, stored: bytes | None, problem: str = "") -> PromptDocument:
-    """Return a file as part of a prompt: rendered, or with the problem of reading it."""
+def prompt_document(file: File, stored: bytes | None, damage: str = "") -> PromptDocument:
+    """Return a file as part of a prompt: rendered, or with the damage of its stored bytes."""
     content = None if stored is None else files.render_content(file, stored)
+    problem = damage
     if file_kind(file.entry.type) == LINK:  # the content of a link is its target path
         content, problem = None, _LINK_PROBLEM
-    return PromptDocument(content, file.source_label or file.source.kind, file.version, problem)
+    source = file.source_label or file.source.kind
+    return PromptDocument(content, source, file.version, problem, is_damaged=bool(damage))
 
 
 async def _count_tokens(ports: Ports, prompt: Prompt) -> AssembledPrompt:

@@ -18,6 +18,7 @@ from carrel.core.agents.persona import parse_persona
 from carrel.core.errors import Conflict, ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.markdown.fences import BYTE_ORDER_MARK
+from carrel.core.outages import CorruptContent
 from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.runs import Audience
 from carrel.core.sessions.shared_session_visibility import POLICY_PATHS, is_visible
@@ -42,6 +43,14 @@ REASON_ALREADY_INCLUDED: Final = "already included above"
 REASON_DUPLICATE: Final = "listed twice"
 
 
+class DamagedPolicyFile(CorruptContent):
+    """A policy file of a prompt is damaged."""
+
+    def __init__(self, message: str, path: Path) -> None:
+        super().__init__(message)
+        self.path = path
+
+
 class PromptDocument(Struct, frozen=True):
     """An existing file."""
 
@@ -50,6 +59,8 @@ class PromptDocument(Struct, frozen=True):
     source: str
     version: int
     problem: str = ""
+    is_damaged: bool = False
+    """Whether its stored bytes are lost."""
 
 
 NO_MEMORIES: Final[Mapping[str, PromptDocument]] = {}
@@ -132,7 +143,7 @@ def build_prompt(
 
     `memories` are MEMORY.md of attached workspaces by id.
 
-    Raises Conflict if a policy file does not fit or could not be loaded.
+    Raises Conflict if a policy file does not fit or is not text, DamagedPolicyFile if damaged.
     """
     builder = _PromptBuilder(inputs, memories)
     blocks = tuple([builder.build_block(slot, files) for slot in _prompt_slots(inputs)])
@@ -302,7 +313,10 @@ def _document_text(path: Path, document: PromptDocument) -> tuple[str, str]:
         except UnicodeDecodeError:
             reason = REASON_NOT_TEXT
     if not text and path in POLICY_PATHS and reason != REASON_EMPTY:
-        raise Conflict(f"{path} is required and could not be loaded: {reason}", path=path.text)
+        message = f"{path} is required and could not be loaded: {reason}"
+        if document.is_damaged:
+            raise DamagedPolicyFile(message, path)
+        raise Conflict(message, path=path.text)
     if text and path == _IDENTITY:
         text, reason = parse_persona(file).line, REASON_NO_PERSONA
     return text, "" if text else reason

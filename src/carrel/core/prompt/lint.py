@@ -25,6 +25,7 @@ from carrel.core.prompt.assembly import (
     REASON_NO_PERSONA,
     REASON_NOT_TEXT,
     BlockStatus,
+    DamagedPolicyFile,
     Prompt,
     PromptBlock,
     PromptDocument,
@@ -82,6 +83,9 @@ def lint_prompt(
     except Conflict as conflict:
         path = str(conflict.details.get("path", ""))
         return tuple(sorted({*findings, LintFinding(LintRule.REFUSED, path, str(conflict))}))
+    except DamagedPolicyFile as damage:
+        refused = LintFinding(LintRule.REFUSED, damage.path.text, str(damage))
+        return tuple(sorted({*findings, refused}))
     for block in prompt.blocks:
         findings += _lint_block(block)
         block_path = Path(block.path) if block.text else None

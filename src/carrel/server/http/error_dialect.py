@@ -8,11 +8,16 @@ from typing import Any, Final
 
 import msgspec
 
-from carrel.server.http.error_responses import Problem
+from carrel.server.http.error_responses import FAILURE_STATUS, Problem
 from carrel.server.http.response import HeaderPairs, Response, encode
 
 _decode_problem: Final = msgspec.json.Decoder(Problem).decode
 _REPLACED_HEADERS: Final = frozenset({b"content-type", b"www-authenticate"})
+
+
+def failure_code(problem: Problem) -> str | msgspec.UnsetType:
+    """Code of an outage, of damage or of a bug; unset for a refusal."""
+    return problem.error if problem.error in FAILURE_STATUS else msgspec.UNSET
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Annotated, Final
 
+import msgspec
 from msgspec import Meta
 
 from carrel.actions.git import history
@@ -17,7 +18,7 @@ from carrel.core.errors import (
     ValidationError,
 )
 from carrel.server.http.endpoint import Request, RequestHeader, RequestModel, Response, endpoint
-from carrel.server.http.error_dialect import ErrorDialect
+from carrel.server.http.error_dialect import ErrorDialect, failure_code
 from carrel.server.http.error_responses import Problem
 
 _TAG: Final = "Git"
@@ -31,7 +32,8 @@ _NO_CACHE: Final = {"Cache-Control": "no-cache, max-age=0, must-revalidate", "Pr
 
 
 def _format_error(problem: Problem) -> str:
-    return f"{problem.message}\n"
+    code = failure_code(problem)
+    return f"{problem.message}\n" if code is msgspec.UNSET else f"{code}: {problem.message}\n"
 
 
 GIT_DIALECT: Final = ErrorDialect([], str, _format_error, plain_text=True, basic_auth=True)

@@ -14,7 +14,7 @@ from carrel.core.identifiers import Digest, digest
 from carrel.core.overlay.agent_resolution import FileSource
 from carrel.core.overlay.compose import File
 from carrel.server.http.endpoint import ResponseModel
-from carrel.server.http.error_dialect import ErrorDialect
+from carrel.server.http.error_dialect import ErrorDialect, failure_code
 from carrel.server.http.error_responses import Problem
 from carrel.server.rest.files.file_models import decode_text
 
@@ -85,6 +85,8 @@ class OverlayResponseModel(ResponseModel, frozen=True):
 class OverlayErrorModel(ResponseModel, frozen=True):
     error: str
     ok: bool = False
+    code: str | UnsetType = UNSET
+    """Of an outage, of damage or of a bug."""
 
 
 OK_RESPONSE: Final = OverlayResponseModel()
@@ -145,7 +147,9 @@ def _format_error(problem: Problem) -> OverlayErrorModel:
     message, id = problem.message, details.get("correlationId")
     if problem.error == Unauthenticated.code:
         message = f"Unauthorized: {message}"
-    return OverlayErrorModel(error=message if id is None else f"{message} ({id})")
+    return OverlayErrorModel(
+        error=message if id is None else f"{message} ({id})", code=failure_code(problem)
+    )
 
 
 _CORS: Final = {

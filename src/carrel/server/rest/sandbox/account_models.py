@@ -23,7 +23,7 @@ from carrel.core.sandbox.workspace_config import STORAGE_PROVIDERS
 from carrel.core.store.record import Record
 from carrel.core.text_validation import MAX_LINE_LENGTH
 from carrel.server.http.endpoint import ResponseModel
-from carrel.server.http.error_dialect import ErrorDialect
+from carrel.server.http.error_dialect import ErrorDialect, failure_code
 from carrel.server.http.error_responses import METHOD_NOT_ALLOWED, Problem
 from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
@@ -131,6 +131,8 @@ class DeletedModel(ResponseModel, frozen=True):
 
 class AccountErrorModel(ResponseModel, frozen=True):
     error: str
+    code: str | UnsetType = UNSET
+    """Of an outage, of damage or of a bug."""
     method: str | UnsetType = UNSET
     allowed_methods: list[str] | UnsetType = UNSET
 
@@ -146,7 +148,10 @@ def _format_error(problem: Problem) -> AccountErrorModel:
             ],
         )
     id = details.get("correlationId")
-    return AccountErrorModel(error=problem.message if id is None else f"{problem.message} ({id})")
+    return AccountErrorModel(
+        error=problem.message if id is None else f"{problem.message} ({id})",
+        code=failure_code(problem),
+    )
 
 
 ACCOUNT_DIALECT: Final = ErrorDialect([], AccountErrorModel, _format_error)
