@@ -23,6 +23,7 @@ from carrel.server.http.cross_origin import CrossOriginAccess, is_origin
 from carrel.server.http.endpoint import Endpoint, Headers
 from carrel.server.http.metrics import Metrics
 from carrel.server.http.request_log import configure
+from carrel.server.http.request_parsing import parse_bearer_token
 from carrel.server.mcp import http as mcp_http
 from carrel.server.rest.accounts import browser_oidc, browser_session, invitations
 from carrel.server.rest.files import conformance
@@ -80,14 +81,14 @@ def authenticator(ports: Ports, settings: Settings) -> Callable[[Headers], Await
         """Authenticate by Authorization, or as a service or agent by x-api-key."""
         if b"x-api-key" in headers or b"x-tenant-id" in headers:
             return by_service(headers)
-        return by_token(_bearer_token(headers.get(b"authorization", b"")))
+        return by_token(parse_bearer_token(headers))
 
     async def by_service(headers: Headers) -> Actor:
         """Authenticate by a key; a tenant header that contradicts the key is refused."""
         key, tenant_header = headers.get(b"x-api-key"), headers.get(b"x-tenant-id")
         tenant = None if tenant_header is None else tenant_header.decode("latin-1").strip()
         try:
-            actor = await by_token(_bearer_token(headers.get(b"authorization", b"")))
+            actor = await by_token(parse_bearer_token(headers))
         except Unauthenticated:
             if key is None:
                 raise
@@ -128,14 +129,6 @@ async def _platform_actor() -> Actor:
     return PLATFORM
 
 
-def _bearer_token(header: bytes) -> str:
-    """Return the token of an Authorization header, with or without "Bearer"."""
-    value = header.decode("latin-1").strip()
-    if value.startswith("Bearer ") or value[:7].lower() == "bearer ":
-        return value[7:].strip()
-    return "" if " " in value else value
-
-
 class ServerApp:
     """ASGI app that opens the ports at startup and closes them at shutdown."""
 
@@ -147,7 +140,8 @@ class ServerApp:
     ) -> None:
         self._settings = settings
         self._extra_endpoints = tuple(extra_endpoints)
-        self._metrics = Metrics(metrics_directory)
+        metrics_token = settings.metrics_token or settings.platform_token
+        self._metrics = Metrics(metrics_directory, metrics_token)
         self._stack = AsyncExitStack()
         self._app: HttpApp | None = None
 

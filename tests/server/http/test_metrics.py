@@ -7,10 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path as File
+from typing import Any
 
+import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.support.sample_endpoints import client, sample_app
+from tests.support.server_process import PLAIN, TOKEN, serving
 
 from carrel.server.http.metrics import Metrics
 
@@ -139,3 +142,42 @@ print(json.dumps([best(lambda: meter.observe(200, 0.002)), best(lambda: own(0.00
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     ours, theirs = json.loads(done.stdout)
     assert ours < theirs
+
+
+PLATFORM, READER = "the platform's own token", "the token of the metrics"
+
+
+@pytest.mark.parametrize(
+    ("settings", "accepted"),
+    [
+        ({}, {None, TOKEN, PLATFORM, READER}),
+        ({"platform_token": PLATFORM}, {PLATFORM}),
+        ({"metrics_token": READER}, {READER}),
+        ({"platform_token": PLATFORM, "metrics_token": READER}, {READER}),
+    ],
+    ids=["one tenant", "several tenants", "a token", "both tokens"],
+)
+def test_metrics_of_a_server_for_several_tenants_need_a_token_that_no_tenant_has(
+    tmp_path: File, settings: dict[str, Any], accepted: set[str | None]
+) -> None:
+    with (
+        serving(tmp_path, **settings) as server,
+        httpx.Client(base_url=server.url, verify=PLAIN, timeout=60) as http,
+    ):
+        for token in (None, TOKEN, PLATFORM, READER):
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            answer = http.get("/metrics", headers=headers)
+            assert answer.status_code == (200 if token in accepted else 401), token
+            assert ("carrel_commits_total" in answer.text) is (token in accepted)
+
+
+async def test_guesses_of_the_metrics_token_are_limited() -> None:
+    app = sample_app(metrics=Metrics(token=READER))
+    transport = httpx.ASGITransport(app=app, client=("192.0.2.1", 4000))
+    async with httpx.AsyncClient(transport=transport, base_url="http://carrel") as http:
+        statuses = [
+            (await http.get("/metrics", headers={"Authorization": f"Bearer {guess}"})).status_code
+            for guess in range(40)
+        ]
+    assert statuses[0] == 401
+    assert statuses[-1] == 429

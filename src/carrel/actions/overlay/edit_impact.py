@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from carrel.actions.agent_access import has_full_access
 from carrel.actions.overlay.followers import iter_followers
 from carrel.actions.overlay.path_clashes import LayerClash, iter_layer_clashes
 from carrel.actions.policy.tenant_rules import load_rules
@@ -47,7 +48,8 @@ class EditImpact(Struct, frozen=True):
 async def load_impact(ports: Ports, actor: Actor, stack: Stack, path: Path) -> EditImpact:
     """Count the agents affected by editing a file of a template or the defaults.
 
-    The file need not exist yet. Clashes with agents that the caller may not open are omitted.
+    The file need not exist yet. Of agents that the caller may not open, overrides are not counted
+    and clashes omitted: both tell which files they have.
     """
     layer = stack[0]
     classes = (await load_rules(ports, layer.tenant)).policy.classes
@@ -67,7 +69,7 @@ async def load_impact(ports: Ports, actor: Actor, stack: Stack, path: Path) -> E
             case FileClass.MANAGED:
                 changes += len(affected)
             case FileClass.LIVE:
-                changes += len(affected) - await _count_overrides(ports, affected, path)
+                changes += len(affected) - await _count_overrides(ports, actor, affected, path)
     clashes = tuple(
         [clash async for clash in _iter_first_clashes(ports, actor, layer, path, classes)]
     )
@@ -96,9 +98,10 @@ async def _find_shadowing_templates(ports: Ports, layer: Scope, path: Path) -> C
     return {tree.scope.name for tree in trees if tree.entry(path)}
 
 
-async def _count_overrides(ports: Ports, agents: Sequence[Record], path: Path) -> int:
-    """Count the agents that override a live file."""
-    if not agents:
+async def _count_overrides(ports: Ports, actor: Actor, agents: Sequence[Record], path: Path) -> int:
+    """Count the agents that override a live file, of those that the caller may open."""
+    scopes = [build_stack(agent)[0] for agent in agents if has_full_access(actor, agent)]
+    if not scopes:
         return 0
-    trees = await ports.trees.read([build_stack(agent)[0] for agent in agents], (path,))
+    trees = await ports.trees.read(scopes, (path,))
     return sum(agent_entry(path, (tree,)) is not None for tree in trees)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +20,10 @@ from prometheus_client import (
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from carrel.actions.accounts import credentials
+from carrel.core.errors import TooManyAttempts, Unauthenticated
 from carrel.server.http.endpoint import Endpoint, Request, endpoint
+from carrel.server.http.request_parsing import parse_bearer_token
 from carrel.server.http.response import Response
 
 _BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
@@ -83,13 +87,15 @@ class Metrics:
     """Metrics of one process.
 
     With `directory`, several workers share their values there; PROMETHEUS_MULTIPROC_DIR must name
-    it before this module is imported.
+    it before this module is imported. With `token`, readers need it: the values are totals over
+    all tenants, which tell each of them how much the others do.
     """
 
-    def __init__(self, directory: str | None = None) -> None:
+    def __init__(self, directory: str | None = None, token: str = "") -> None:
         self.in_flight = 0
         self.open_streams = 0
         self._directory = directory
+        self._token_hash = credentials.hash_token(token) if token else None
         self._registry = CollectorRegistry()
         self._observed: list[_ObservedNumber] = []
         self._histograms: list[RouteHistogram] = []
@@ -154,10 +160,23 @@ class Metrics:
             public=True,
             allow_unknown_query=True,
             responses={200: "text/plain"},
+            refusals=(Unauthenticated, TooManyAttempts),
             tag="Operations",
         )
         async def get_metrics(request: Request[None]) -> Response:
-            """Get Prometheus metrics."""
+            """Get Prometheus metrics of all tenants.
+
+            Requires a token of its own, or the platform's, if the server has one.
+            """
+            token = parse_bearer_token(request.headers)
+            await request.ports.attempts.limit(token, lambda: self._check_token(token))
             return Response.content(self.render(), CONTENT_TYPE_LATEST)
 
         return get_metrics
+
+    async def _check_token(self, token: str) -> None:
+        """Raise Unauthenticated unless it is the token that readers need, if they need one."""
+        if self._token_hash is not None and not hmac.compare_digest(
+            credentials.hash_token(token), self._token_hash
+        ):
+            raise Unauthenticated(credentials.INVALID_CREDENTIAL)

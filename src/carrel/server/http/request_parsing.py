@@ -57,6 +57,14 @@ def merge_headers(pairs: Iterable[tuple[bytes, bytes]]) -> Headers:
     return headers
 
 
+def parse_bearer_token(headers: Headers) -> str:
+    """Token of the Authorization header, with or without "Bearer"; empty if it has none."""
+    value = headers.get(b"authorization", b"").decode("latin-1").strip()
+    if value[:7].lower() == "bearer ":
+        return value[7:].strip()
+    return "" if " " in value else value
+
+
 async def read_body(
     receive: Receive,
     headers: Headers,

@@ -57,6 +57,16 @@ def test_wrong_credentials_are_401_and_then_429_for_their_address_alone(
         assert client.get("/v1/agents", headers=bearer(TOKEN)).status_code == 200
 
 
+def test_discovery_counts_wrong_tokens_and_reveals_nothing(live: ServerProcess) -> None:
+    path = "/.well-known/openwop"
+    with httpx.Client(base_url=live.url, verify=PLAIN, timeout=60) as client:
+        client.headers["X-Forwarded-For"] = "203.0.113.3"
+        answers = [client.get(path, headers=bearer(guess)) for guess in ("guess", "another")]
+        assert [answer.status_code for answer in answers] == [200, 200]
+        assert answers[0].content == answers[1].content == client.get(path).content
+        assert client.get("/v1/agents", headers=bearer("a third")).status_code == 429
+
+
 def test_requests_without_a_credential_are_not_attempts(live: ServerProcess) -> None:
     with httpx.Client(base_url=live.url, verify=PLAIN, timeout=60) as client:
         client.headers["X-Forwarded-For"] = "203.0.113.1"

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from tests.support.full_app import FullApp
 from tests.support.server_stores import STORES, open_app_over
+from tests.support.tenants import sign_in_as
 
 pytestmark = pytest.mark.anyio
 SALES, DEFAULTS = "/v1/templates/sales/files", "/v1/defaults/files"
@@ -119,3 +120,21 @@ async def test_impact_needs_tenant_read_in_the_same_tenant(
     machine = await server.key(owner)
     assert (await machine.get(f"{SALES}/SOUL.md/impact")).status_code == 403
     assert (await owner.get(f"{SALES}/a%2F..%2Fb/impact")).status_code == 400
+
+
+async def test_the_impact_does_not_tell_members_which_files_a_private_agent_has(
+    server: FullApp, owner: httpx.AsyncClient
+) -> None:
+    ann = (await owner.post("/v1/people", json=person_named("ann"))).json()["id"]
+    bob = (await owner.post("/v1/people", json=person_named("bob"))).json()["id"]
+    assert (await owner.patch("/v1/agents/ann", json={"ownerId": ann})).status_code == 200
+    await put(owner, "/v1/agents/ann/files/memory/merger.md", "we merge")
+    as_ann, as_bob = [server.as_(await sign_in_as(owner, id)) for id in (ann, bob)]
+    for url in (f"{SALES}/memory/merger.md", f"{DEFAULTS}/memory/merger.md"):
+        without_file = await impact(as_bob, url.replace("merger", "other"))
+        assert await impact(as_bob, url) == without_file | {"path": "memory/merger.md"}
+        assert [(await impact(client, url))["shadowed"] for client in (owner, as_ann)] == [1, 1]
+
+
+def person_named(name: str) -> dict[str, str]:
+    return {"name": name, "email": f"{name}@example.org", "role": "member"}

@@ -37,7 +37,7 @@ class ImpactModel(ResponseModel, frozen=True):
     asked: Count
     """Agents for which the edit would await review."""
     shadowed: Count
-    """Agents for which a nearer layer overrides the file."""
+    """Agents for which a nearer layer overrides the file; of agents that the caller may open."""
     clashes: list[LayerClashModel] | UnsetType = UNSET
     """What makes the path a directory, or a parent of it a file; at most 100, absent if none."""
 
@@ -52,7 +52,10 @@ def _impact_endpoint(collection: FileCollection) -> Endpoint:
         **collection.endpoint_options("impact"),
     )
     async def impact(request: Request) -> Response:
-        """Count the agents an edit of a file would affect. The file need not exist."""
+        """Count the agents an edit of a file would affect. The file need not exist.
+
+        Overrides by private agents of other people are not counted for members.
+        """
         result = await edit_impact.load_impact(
             request.ports,
             request.actor,

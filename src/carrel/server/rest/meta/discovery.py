@@ -7,12 +7,13 @@ from typing import Any, Final
 
 from carrel.actions.accounts import credentials
 from carrel.actions.policy.tenant_rules import load_rules
-from carrel.core.errors import Unauthenticated
+from carrel.core.errors import TooManyAttempts, Unauthenticated
 from carrel.core.policy import Limits
 from carrel.core.runs import NOOP_WORKFLOW
 from carrel.core.version import VERSION
 from carrel.server.http.endpoint import IF_NONE_MATCH, Request, endpoint
 from carrel.server.http.not_modified import etag_matches
+from carrel.server.http.request_parsing import parse_bearer_token
 from carrel.server.http.response import Response, encode
 
 PROTOCOL: Final = "1.0"
@@ -68,12 +69,12 @@ async def discovery(request: Request) -> Response:
 
 
 async def _limits(request: Request) -> Limits:
-    authorization = request.header(b"authorization") or ""
-    if not authorization.lower().startswith("bearer "):
+    ports, token = request.ports, parse_bearer_token(request.headers)
+    if not token:
         return Limits()
     try:
-        actor = await credentials.authenticate(request.ports, authorization[7:].strip())
-    except Unauthenticated:
+        actor = await ports.attempts.limit(token, lambda: credentials.authenticate(ports, token))
+    except (Unauthenticated, TooManyAttempts):
         return Limits()
     return (await load_rules(request.ports, actor.tenant)).policy.limits
 
