@@ -146,10 +146,12 @@ async def test_a_put_of_the_inherited_content_answers_a_greater_version(
 
 async def test_history_pages_through_inherited_and_own_versions(tenant: OverlayTenant) -> None:
     ports, stack = tenant.ports, await tenant.agent_stack()
-    await tenant.write(tenant.sales, SOUL, b"two")
+    for text in (b"two", b"three", b"four"):
+        await tenant.write(tenant.sales, SOUL, text)
     await tenant.write(stack, SOUL, b"mine")
     await files.delete(ports, stack, SOUL, tenant.owner)
-    await tenant.write(tenant.sales, SOUL, b"three")
+    for text in (b"five", b"six", b"seven"):
+        await tenant.write(tenant.sales, SOUL, text)
     versions = (await history.list_versions(ports, stack, SOUL)).items
 
     page_items: list[StackVersion] = []
@@ -163,9 +165,9 @@ async def test_history_pages_through_inherited_and_own_versions(tenant: OverlayT
 
     assert page_items == list(versions)
     numbers = [row.number for row in versions]
-    assert {1, 2, 3, 4, 6, 7} <= set(numbers)
+    assert {1, 2, 3, 4, 5, 6, 10, 11, 12, 13} <= set(numbers)
     assert numbers == sorted(set(numbers), reverse=True)
-    assert [row.number for row in versions if row.row.head.entry is None] == [4]
+    assert [row.number for row in versions if row.row.head.entry is None] == [6]
 
 
 async def test_an_unreviewed_version_of_a_pinned_file_is_not_served(

@@ -14,7 +14,7 @@ from msgspec import Struct
 from carrel.actions.overlay.agent_layers import load_resolver
 from carrel.actions.records import Page
 from carrel.core.errors import NotFound
-from carrel.core.identifiers import Path, Scope, Stack
+from carrel.core.identifiers import Path, Scope, Stack, TimestampMs
 from carrel.core.overlay.agent_resolution import (
     AgentFileResolver,
     file_from_version,
@@ -87,11 +87,11 @@ class VersionedPath(Struct, frozen=True):
 
     async def page(self, before: int | None, limit: int) -> Page[StackVersion]:
         """List versions, newest first. Raises NotFound if there are none."""
-        rows = [row for row in await self._inherited_now(limit) if _is_before(row, before)]
+        rows = await self._inherited_now(before, limit)
         own = await self._own_versions(before, limit + 1 - len(rows))
         rows += own
         if len(rows) <= limit:
-            rows += [row for row in await self._inherited_first(limit) if _is_before(row, before)]
+            rows += await self._inherited_first(before, limit)
         if not rows and before is None:
             raise NotFound(f"{self.path} has no history here")
         has_more = len(rows) > limit
@@ -185,35 +185,47 @@ class VersionedPath(Struct, frozen=True):
             cursor = rows[-1].head.version
         return result[:limit]
 
-    async def _inherited_now(self, limit: int) -> list[StackVersion]:
+    async def _inherited_now(self, before: int | None, limit: int) -> list[StackVersion]:
         """Versions of the layer that is inherited now, since the nearest layer last changed."""
         file = self.file
         if file is None or file.source == self.own_scope:
             return []
-        since = self.layers[0].heads[self.path].at if file.own_version else 0
-        rows = await self.ports.trees.history(file.source, self.path, limit=limit + 1)
-        older = next((n for n, row in enumerate(rows) if row.head.at < since), len(rows))
-        return [StackVersion(row, file.source, file.own_version) for row in rows[: older + 1]]
+        # Version `before` is read too, since its time tells whether older ones were inherited.
+        end = None if before is None else before - file.own_version + 1
+        rows = await self.ports.trees.history(file.source, self.path, before=end, limit=limit + 2)
+        if file.own_version:
+            rows = rows[: _count_since(rows, self.layers[0].heads[self.path].at)]
+        versions = [StackVersion(row, file.source, file.own_version) for row in rows]
+        return [version for version in versions if _is_before(version, before)]
 
-    async def _inherited_first(self, limit: int) -> list[StackVersion]:
+    async def _inherited_first(self, before: int | None, limit: int) -> list[StackVersion]:
         """Versions that were inherited before the first version of the nearest layer."""
         if len(self.stack) == 1 or not self.layers[0].version(self.path):
             return []
         [first] = await self._load([(self.own_scope, self.path, 1)])
         if first is None or not first.head.version_offset:
             return []
-        newest = first.head.version_offset
         layer = await self._find_replaced_layer(
             lower_scopes(self.stack, self.file_class), None, first
         )
         if layer is None:
             return []
-        rows = await self.ports.trees.history(layer, self.path, before=newest + 1, limit=limit + 1)
+        end = first.head.version_offset + 1
+        end = end if before is None else min(end, before)
+        rows = await self.ports.trees.history(layer, self.path, before=end, limit=limit + 1)
         return [StackVersion(row, layer) for row in rows]
 
 
 def _is_before(version: StackVersion, number: int | None) -> bool:
     return number is None or version.number < number
+
+
+def _count_since(versions: Sequence[Version], since: TimestampMs) -> int:
+    """Count the newest versions that may have been current at `since` or later.
+
+    The next older one was current then, unless one was written in that very millisecond.
+    """
+    return next((n for n, row in enumerate(versions) if row.head.at < since), len(versions)) + 1
 
 
 async def load_versioned_path(ports: Ports, stack: Stack, path: Path) -> VersionedPath:
