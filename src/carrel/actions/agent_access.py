@@ -119,7 +119,7 @@ async def audit_reads(
     subjects = [f"{RecordType.AGENT}/{id}" for id in dict.fromkeys(ids)]
     await commit_changes(ports, actor, reason, [], audit_subjects=subjects, tenant=actor.tenant)
     if scope is not None:
-        scope.audited_reads.update((reason, id) for id in ids)
+        scope.audited_reads |= {(reason, id) for id in ids}
 
 
 async def audit_agent_read(ports: Ports, actor: Actor, thing: PrivateResource, agent: str) -> None:

@@ -45,6 +45,8 @@ class AttemptLimiter:
         """Guessable credentials that were valid, by address."""
         self._pending: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
         """Guesses that are being checked, by address."""
+        self._networks: LruCache[str, str] = LruCache(_MAX_ADDRESSES)
+        """Network of an address, which takes as long to parse as a credential to look up."""
 
     async def limit(self, credential: str, check: Callable[[], Awaitable[Result]]) -> Result:
         """Return the result of `check`; count it if it raises Unauthenticated.
@@ -54,10 +56,8 @@ class AttemptLimiter:
         address = CLIENT_ADDRESS.get()
         if not address or not credential:
             return await check()
-        attempt = (_network_of(address), credential)
-        if _UNGUESSABLE.fullmatch(credential):
-            return await self._check_then_count(attempt, check)
-        if await self._is_known(attempt):
+        attempt = (self._network(address), credential)
+        if _UNGUESSABLE.fullmatch(credential) or await self._is_known(attempt):
             return await self._check_then_count(attempt, check)
         return await self._check_guess(attempt, check)
 
@@ -102,6 +102,13 @@ class AttemptLimiter:
             if not self._pending[address]:
                 del self._pending[address]
             end.set_result(None)
+
+    def _network(self, address: str) -> str:
+        network = self._networks.get(address)
+        if network is None:
+            network = _network_of(address)
+            self._networks.put(address, network)
+        return network
 
     def _add(self, address: str) -> None:
         level, now = self._level(address)

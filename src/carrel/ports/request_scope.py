@@ -30,7 +30,7 @@ class RequestScope:
         self._loaded_at: float | None = None
         self.commits = 0
         self.is_open = True
-        self.audited_reads: set[tuple[str, str]] = set()
+        self.audited_reads: frozenset[tuple[str, str]] = frozenset()
         """Reason and agent of the reads that the audit names already."""
 
     def get(self) -> int | None:
