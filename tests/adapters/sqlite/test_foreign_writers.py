@@ -10,10 +10,19 @@ from pathlib import Path as File
 from time import monotonic
 
 import pytest
-from tests.support.commits import AGENT, DEFAULTS, RULES, TEMPLATE, put_text, version_numbers
+from tests.support.commits import (
+    AGENT,
+    DEFAULTS,
+    RULES,
+    SOUL,
+    TEMPLATE,
+    put_text,
+    version_numbers,
+)
 
 from carrel.adapters.sqlite import open_store
 from carrel.adapters.sqlite.write_lock import WriteLock
+from carrel.core.identifiers import Path
 
 pytestmark = pytest.mark.anyio
 STACK = (AGENT, TEMPLATE, DEFAULTS)
@@ -81,3 +90,23 @@ async def test_closing_waits_for_no_reader(tmp_path: File) -> None:
             assert monotonic() - began < 15  # SQLite would wait for the reader twice as long
             await put_text(store, "not blocked")
         assert await version_numbers(store) == [3, 2, 1]
+
+
+async def test_heads_read_by_path_are_read_again_after_a_foreign_write(tmp_path: File) -> None:
+    file, paths = tmp_path / "carrel.db", [RULES, SOUL, Path("absent.md")]
+    async with open_store(file) as mine, open_store(file) as theirs:
+        for writer in (mine, theirs, mine):
+            await mine.trees.read(STACK, paths)
+            await put_text(writer, "newer", AGENT, RULES)
+            await put_text(writer, "newer", TEMPLATE, SOUL)
+            assert await mine.trees.read(STACK, paths) == await theirs.trees.read(STACK, paths)
+
+
+async def test_heads_of_own_commits_are_read_by_path_without_a_query(tmp_path: File) -> None:
+    async with open_store(tmp_path / "carrel.db") as store:
+        await store.trees.read(STACK, [RULES, SOUL])
+        await put_text(store, "newer", AGENT, RULES)
+        before = store.reader.misses
+        [tree, *_] = await store.trees.read(STACK, [SOUL, RULES])
+        assert tree.version(RULES) == 1
+        assert store.reader.misses == before

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path as File
 from typing import Any, Final, TypeVar
 
@@ -70,6 +70,31 @@ class Reader:
             head = self._heads[key]
         return Tree(scope, revision, {path: head} if head else {})
 
+    def find_paths(self, scopes: Sequence[Scope], paths: Sequence[Path]) -> tuple[Tree, ...] | None:
+        """Return trees with these paths if the head of each is cached, else None."""
+        self._refresh()
+        trees = []
+        for scope in scopes:
+            revision, heads = self._revisions.get(scope), {}
+            if revision is None:
+                return None
+            for path in paths:
+                try:
+                    head = self._heads[scope, path]
+                except KeyError:
+                    return None
+                if head is not None:
+                    heads[path] = head
+            trees.append(Tree(scope, revision, heads))
+        self.hits += 1
+        return tuple(trees)
+
+    def cache_paths(self, trees: Sequence[Tree], paths: Sequence[Path]) -> None:
+        """Cache the heads of trees that were read by path since the last refresh."""
+        for tree in trees:
+            self._revisions[tree.scope] = tree.revision
+            self._heads.update(((tree.scope, path), tree.heads.get(path)) for path in paths)
+
     def read_body(self, id: int) -> tuple[int, bytes | None] | None:
         """Return id and content of one row, cached or read now."""
         self._refresh()
@@ -102,7 +127,10 @@ class Reader:
         return row[0], head_from_row(row[1:16])
 
     def current_heads(self) -> Mapping[HeadKey, Head | None]:
-        """Return cached heads if they are current; valid while the caller holds the lock."""
+        """Return cached heads if they are current; valid while the caller holds the lock.
+
+        A caller in another thread copies them, since reads on the loop add more.
+        """
         return self._heads if self.index.version() == self._version else {}
 
     def apply_commit(

@@ -60,7 +60,7 @@ class SqliteTrees:
         if self._is_large_read(layers, requested):
             return await self._reader.scan(lambda db: _read(db, layers, requested, prefix))
         key = (layers, requested, prefix)
-        if requested is None and not prefix and (cached := self._find_cached(layers)):
+        if cached := self._find_cached(layers, requested, prefix):
             return cached
         return self._reader.get_or_query(
             key, lambda db: self._read_and_cache(db, layers, requested, prefix)
@@ -159,11 +159,18 @@ class SqliteTrees:
             index: scope_row for index, scope in enumerate(scopes) if (scope_row := cached[scope])
         }
 
-    def _find_cached(self, layers: tuple[Scope | SnapshotLayer, ...]) -> tuple[Tree, ...] | None:
-        """Return cached trees if all of them are current, else None."""
+    def _find_cached(
+        self,
+        layers: tuple[Scope | SnapshotLayer, ...],
+        paths: tuple[Path, ...] | None,
+        prefix: str,
+    ) -> tuple[Tree, ...] | None:
+        """Return trees of cached heads, or cached whole trees, if all are current, else None."""
         scopes = tuple(layer for layer in layers if isinstance(layer, Scope))
-        if len(scopes) < len(layers):
+        if len(scopes) < len(layers) or prefix:
             return None
+        if paths is not None:
+            return self._reader.find_paths(scopes, paths)
         rows = self._scope_rows(scopes)
         trees = []
         for index, scope in enumerate(scopes):
@@ -182,7 +189,10 @@ class SqliteTrees:
         prefix: str,
     ) -> tuple[Tree, ...]:
         trees = _read_in_transaction(db, layers, paths, prefix)
-        if paths is None and not prefix:
+        if paths is not None:
+            if all(isinstance(layer, Scope) for layer in layers):
+                self._reader.cache_paths(trees, paths)
+        elif not prefix:
             for tree, layer in zip(trees, layers, strict=True):
                 if tree.scope == layer and tree.revision:
                     self._cached_trees.put(

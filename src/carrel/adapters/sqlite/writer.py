@@ -212,7 +212,7 @@ class Writer:
     def _run_group_in_thread(self, jobs: Sequence[WriteJob]) -> None:
         """Run a group entirely in the thread."""
         self._lock.acquire()
-        outcome = self._run_jobs(jobs, {})
+        outcome = self._run_jobs(jobs, dict(self.reader.current_heads()))
         if isinstance(outcome, CommitBatch):
             self._commit_in_thread(jobs, outcome)
         else:
