@@ -69,13 +69,12 @@ def test_file_equal_to_the_templates_makes_no_override(
     assert carrel.output("cat", f"{editor.agent}/notes/a.md") == "one"
 
 
-def test_link_binary_file_or_invalid_path_stops_the_import(
+def test_link_or_invalid_path_stops_the_import(
     editor: AgentEditor, carrel: CarrelCommand, folder: Local
 ) -> None:
     (folder / "passwd").symlink_to("/etc/passwd")
     (folder / "elsewhere").symlink_to("/etc")
     (folder / "back\\slash").write_text("x")
-    (folder / "picture.png").write_bytes(b"\x89PNG\xff")
     os.mkfifo(folder / "pipe")
     (folder / os.fsdecode(b"\xff.md")).write_text("x")
     done = carrel("import", folder, editor.agent)
@@ -83,7 +82,6 @@ def test_link_binary_file_or_invalid_path_stops_the_import(
     for line in (
         "passwd: is a symbolic link",
         "elsewhere: is a symbolic link",
-        "picture.png: is not UTF-8",
         "pipe: is not a regular file",
     ):
         assert f"{line}\n" in done.stderr
@@ -91,9 +89,37 @@ def test_link_binary_file_or_invalid_path_stops_the_import(
     assert "not valid Unicode" in done.stderr
     assert own(editor) == {}
     report = carrel.json("import", folder, editor.agent, code=1)
-    assert (report["ok"], len(report["files"])) == (False, 6)
+    assert (report["ok"], len(report["files"])) == (False, 5)
     assert carrel("import", folder / "none", editor.agent).exit_code == 2
     assert carrel("import", folder, f"{editor.agent}/notes").exit_code == 2
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_bytes_that_are_not_text_are_imported(
+    editor: AgentEditor, carrel: CarrelCommand, tmp_path: Local, others: int
+) -> None:
+    """In a commit with others, and alone; also what is larger than a JSON body may be."""
+    folder = tmp_path / "media"
+    folder.mkdir()
+    for number in range(others):
+        (folder / f"{number}.md").write_text("text")
+    (folder / "picture.png").write_bytes(b"\x89PNG\xff\0")
+    assert "picture.png: new" in carrel.output("import", "--dry-run", folder, editor.agent)
+    assert carrel("import", folder, editor.agent).exit_code == 0
+    url = f"/v1/agents/{editor.agent}/files/picture.png"
+    served = editor.http.get(url, headers={"Accept": "application/octet-stream"})
+    assert (served.content, served.headers["content-type"]) == (b"\x89PNG\xff\0", "image/png")
+    report = carrel.json("import", folder, editor.agent)
+    assert {row["change"] for row in report["files"]} == {"equal"}
+
+    (folder / "large.bin").write_bytes(large := os.urandom(30 * 2**20))
+    workspace = json_of(editor.http.post("/accounts/me/workspaces", json={"name": "media"}))
+    owner = f"workspaces/{workspace['workspaceId']}"
+    report = carrel.json("import", folder, owner)
+    assert {row["path"]: row["redacted"] for row in report["files"]}["large.bin"] is False
+    output = tmp_path / "again"
+    carrel.output("cat", f"{owner}/large.bin", "--output", output)
+    assert output.read_bytes() == large
 
 
 def test_one_refused_file_stops_no_other(

@@ -21,6 +21,9 @@ from carrel.cli.sync.directory import SyncedDirectory
 from carrel.cli.sync.scan import DirectoryScanner
 from carrel_client import atomic_rename
 
+BYTES = {"Accept": "application/octet-stream"}
+BYTES_SENT = {"Content-Type": "application/octet-stream"}
+
 
 @pytest.fixture
 def pair(live: ServerProcess, editor: AgentEditor, tmp_path: File) -> SyncProcess:
@@ -47,8 +50,6 @@ def test_unsyncable_files_are_named_and_others_are_synced(pair: SyncProcess) -> 
     outside = pair.dir.parent / "outside"
     outside.mkdir()
     (outside / "secret.md").write_text("not yours")
-    pair.write("binary.md", b"a\0b")
-    pair.write("latin.md", b"caf\xe9")
     pair.write("large.md", b"x" * (4 * 2**20 + 1))
     pair.write("over.md", b"x" * (2**20 + 1))
     pair.write("back\\slash.md", "x")
@@ -67,8 +68,6 @@ def test_unsyncable_files_are_named_and_others_are_synced(pair: SyncProcess) -> 
     reasons = {row["path"]: row["problem"] for row in done["leftOut"]}
     assert reasons.pop("link.md") == reasons.pop("linked") == "is a symbolic link"
     assert reasons.pop("pipe") == reasons.pop("socket") == "is not a regular file"
-    assert reasons.pop("binary.md") == "is not text"
-    assert reasons.pop("latin.md") == "is not UTF-8"
     assert "bytes" in reasons.pop("large.md")
     assert "the limit is 1048576" in reasons.pop("over.md")
     assert "backslash" in reasons.pop("back\\slash.md")
@@ -77,6 +76,32 @@ def test_unsyncable_files_are_named_and_others_are_synced(pair: SyncProcess) -> 
     assert not reasons
     assert pair.server_files() == {"fine.md": "fine"}
     assert pair.code == 1
+
+
+def test_bytes_that_are_not_text_are_synced_both_ways(pair: SyncProcess) -> None:
+    """Alone and with others, whatever their bytes; a conflict keeps both."""
+    pair.write("binary.md", b"a\0b")
+    pair.write("pictures/latin.png", b"caf\xe9")
+    pair.sync()
+    root = f"/v1/agents/{pair.editor.agent}/files"
+    served = pair.editor.http.get(f"{root}/pictures/latin.png", headers=BYTES)
+    assert (served.content, served.headers["content-type"]) == (b"caf\xe9", "image/png")
+    assert pair.editor.http.get(f"{root}/binary.md", headers=BYTES).content == b"a\0b"
+    pair.assert_settled()
+
+    pair.write("pictures/latin.png", b"\xff\0 alone")
+    pair.editor.http.put(f"{root}/theirs.bin", content=bytes(range(256)), headers=BYTES_SENT)
+    done = pair.sync()
+    assert (done["sent"], done["received"]) == (["pictures/latin.png"], ["theirs.bin"])
+    assert (pair.dir / "theirs.bin").read_bytes() == bytes(range(256))
+    served = pair.editor.http.get(f"{root}/pictures/latin.png", headers=BYTES)
+    assert (served.content, served.headers["content-type"]) == (b"\xff\0 alone", "image/png")
+
+    pair.write("theirs.bin", b"\xfemine")
+    pair.editor.http.put(f"{root}/theirs.bin", content=b"\xffthey", headers=BYTES_SENT)
+    [conflict] = pair.sync()["conflicts"]
+    assert (pair.dir / conflict["copy"]).read_bytes() == b"\xffthey"
+    assert (pair.dir / "theirs.bin").read_bytes() == b"\xfemine"
 
 
 def test_links_are_not_written_through(pair: SyncProcess) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import base64
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from carrel_client.errors import InvalidResponse
+from carrel_client.errors import InvalidResponse, ValidationError
+from carrel_client.file_bytes import guess_type
 from carrel_client.models import parse_time
 from carrel_client.requests import drop_none
 
@@ -21,6 +22,7 @@ class PutFile:
     content: str | bytes
     """Bytes that are not UTF-8 are sent as they are."""
     content_type: str | None = None
+    """By default text/markdown; of bytes that are not UTF-8, guessed from the path."""
     if_match: str | None = None
     """The etag that the file must have; ``*``: it must exist."""
     if_none_match: str | None = None
@@ -126,17 +128,38 @@ def change_to_json(change: FileChange) -> dict[str, Any]:
         "acceptTemplateUpdate": getattr(change, "accept_template_update", False) or None,
     }
     if isinstance(change, PutFile):
-        fields |= {"contentType": change.content_type, **_encode_content(change.content)}
+        fields |= content_to_json(change.path, change.content, change.content_type)
     return drop_none(fields)
 
 
-def _encode_content(content: str | bytes) -> dict[str, str]:
-    if isinstance(content, str):
-        return {"content": content}
+def content_to_json(
+    path: str, content: str | bytes, content_type: str | None = None
+) -> dict[str, Any]:
+    """Fields of a content; bytes that are not UTF-8 are encoded as base64.
+
+    Their media type is guessed from the path unless given. Raises ValidationError for text that is
+    not valid Unicode.
+    """
+    if isinstance(content, bytes):
+        try:
+            fields = {"content": content.decode()}
+        except UnicodeDecodeError:
+            encoded = b64encode(content).decode("ascii")
+            fields = {"content": encoded, "encoding": "base64"}
+            content_type = content_type or guess_type(path)
+    else:
+        fields = {"content": text_of(content)}
+    return fields if content_type is None else {**fields, "contentType": content_type}
+
+
+def text_of(content: str | bytes) -> str:
+    """Raises ValidationError for content that is not valid UTF-8."""
     try:
-        return {"content": content.decode()}
-    except UnicodeDecodeError:
-        return {"content": base64.b64encode(content).decode(), "encoding": "base64"}
+        text = content.decode() if isinstance(content, bytes) else content
+        text.encode()
+    except UnicodeError:
+        raise ValidationError("the content is not valid UTF-8") from None
+    return text
 
 
 def commit_from_json(result: Any) -> CommitResult:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from typing import Any, Final
 
 from carrel_client.byte_streams import Source, Target
 from carrel_client.drivers import Driver, Steps, operation
-from carrel_client.errors import CarrelError, IncompleteWorkspace, ValidationError
+from carrel_client.errors import CarrelError, IncompleteWorkspace
 from carrel_client.event_iterators import event_stream
 from carrel_client.event_reader import UPDATED, EventReader, EventSource
 from carrel_client.file_bytes import DownloadedFile, download, read_bytes, upload
+from carrel_client.file_changes import content_to_json
 from carrel_client.file_commits import FileCommits
 from carrel_client.file_models import File, FileRow, file_from_json, rows_from_json
 from carrel_client.history import Explanation, Version, explanation_from_json, versions_from_json
@@ -129,11 +129,9 @@ class Files(FileCommits[Driver]):
         it must not exist. Raises WorkspaceConflict otherwise. A pinned file is overridden only
         with ``accept_template_update``.
         """
-        body = json_content(content)
+        body = content_to_json(path, content, content_type)
         if accept_template_update:
             body["acceptTemplateUpdate"] = True
-        if content_type is not None:
-            body["contentType"] = content_type
         headers = write_headers(
             if_match=if_match, if_none_match=if_none_match, reason=reason, run_id=run_id
         )
@@ -295,23 +293,3 @@ def _incomplete(listing: Any) -> CarrelError:
 def _read_query(*, raw: bool, version: int | None) -> dict[str, str]:
     query = {"raw": "true"} if raw else {}
     return query if version is None else {**query, "version": str(version)}
-
-
-def json_content(content: str | bytes) -> dict[str, Any]:
-    """Fields of a JSON body; bytes that are not UTF-8 are encoded as base64."""
-    if isinstance(content, bytes):
-        try:
-            content.decode()
-        except UnicodeDecodeError:
-            return {"content": b64encode(content).decode("ascii"), "encoding": "base64"}
-    return {"content": text_of(content)}
-
-
-def text_of(content: str | bytes) -> str:
-    """Raises ValidationError for content that is not valid UTF-8."""
-    try:
-        text = content.decode() if isinstance(content, bytes) else content
-        text.encode()
-    except UnicodeError:
-        raise ValidationError("the content is not valid UTF-8") from None
-    return text

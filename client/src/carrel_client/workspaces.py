@@ -9,8 +9,9 @@ from typing import Any, Final
 from carrel_client.atomic_directory import ProgressCallback
 from carrel_client.drivers import Driver, Steps, operation
 from carrel_client.errors import ValidationError
+from carrel_client.file_changes import text_of
 from carrel_client.file_models import File, file_from_json
-from carrel_client.files import Files, text_of
+from carrel_client.files import Files
 from carrel_client.http_messages import HttpRequest
 from carrel_client.items import Items
 from carrel_client.materialize import MaterializeRequest, MaterializeResult, materialize

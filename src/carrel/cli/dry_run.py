@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from typing import Any, Final
 
 from carrel_client import AsyncClient
 from carrel_client.drivers import AsyncDriver, OpenedStream, Sleep, UnsendableRequest
-from carrel_client.http_messages import IDEMPOTENCY_KEY, HttpRequest, HttpResponse
+from carrel_client.errors import ValidationError
+from carrel_client.http_messages import IDEMPOTENCY_KEY, BodySource, HttpRequest, HttpResponse
 
 DRY_RUN_CONCURRENCY: Final = 250
 """Number of writes to start at once; they are sent together and answered in this order."""
 _MAX_BATCH_CHARACTERS: Final = 4 * 2**20
 _MAX_CHARACTERS: Final = 25 * 2**20
 """Every server refuses a longer body, whatever it contains."""
+
+_MAX_UPLOAD_BYTES: Final = 16 * 2**20
+"""As base64 they fit into a body."""
+_HEADERS_OF_BYTES: Final = frozenset({"Content-Type", "Content-Length", "Repr-Digest"})
 
 _Queued = tuple[HttpRequest, "asyncio.Future[HttpResponse]"]
 
@@ -37,6 +43,8 @@ class _DryRunDriver(AsyncDriver):
         self._sending: asyncio.Task[None] | None = None
 
     async def send(self, request: HttpRequest) -> HttpResponse:
+        if request.source is not None:
+            request = await asyncio.to_thread(_upload_as_json, request, request.source)
         response: asyncio.Future[HttpResponse] = asyncio.get_running_loop().create_future()
         self._queue.append((request, response))
         if self._sending is None:
@@ -103,6 +111,23 @@ def _request_to_json(request: HttpRequest) -> dict[str, Any]:
         "headers": headers,
         "body": body,
     }
+
+
+def _upload_as_json(request: HttpRequest, source: BodySource) -> HttpRequest:
+    """The same write with its bytes in a JSON body. Raises ValidationError if they are too many."""
+    size = int(request.headers["Content-Length"])
+    if size > _MAX_UPLOAD_BYTES:
+        raise ValidationError(
+            f"a dry run checks files of up to {_MAX_UPLOAD_BYTES} bytes; this one has {size}"
+        )
+    content = base64.b64encode(b"".join(source.parts())).decode("ascii")
+    body: dict[str, Any] = {"content": content, "encoding": "base64"}
+    body["contentType"] = request.query["contentType"]
+    body["acceptTemplateUpdate"] = "acceptTemplateUpdate" in request.query
+    headers = {
+        name: value for name, value in request.headers.items() if name not in _HEADERS_OF_BYTES
+    }
+    return HttpRequest(request.method, request.path, {}, headers, body)
 
 
 def _body_size(request: HttpRequest) -> int:

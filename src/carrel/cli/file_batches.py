@@ -1,4 +1,4 @@
-"""Batches of file changes that fit into one commit."""
+"""Which contents one request carries: batches for a commit, and texts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ Item = TypeVar("Item")
 
 MAX_FILES: Final = 500
 _MAX_BYTES: Final = 4 * 2**20
+MAX_TEXT_BYTES: Final = 2**20
+"""Larger contents are sent in parts."""
 
 
 def split_into_batches(items: Iterable[tuple[Item, int]]) -> Iterator[list[Item]]:
@@ -23,3 +25,12 @@ def split_into_batches(items: Iterable[tuple[Item, int]]) -> Iterator[list[Item]
         size += item_size
     if batch:
         yield batch
+
+
+def is_small_text(content: bytes) -> bool:
+    """Whether a content is sent as text; others are sent as bytes."""
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return len(content) <= MAX_TEXT_BYTES

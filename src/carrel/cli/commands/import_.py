@@ -43,11 +43,10 @@ def import_(
 
     WHERE is an agent by its id or slug, templates/NAME, defaults or workspaces/ID. Equal files are
     not written; files that exist only on the server stay. Hidden files and temporary files of
-    editors are skipped. If DIR contains a symbolic link, an invalid name or a file that is not
-    text, nothing is written. Files are written in commits of up to 500, each file only if it has
-    not changed since the comparison. If the server refuses a commit, its files are written one at a
-    time, and a failed file does not stop the others. Exit code 0: all files match DIR; 1: some do
-    not.
+    editors are skipped. If DIR contains a symbolic link or an invalid name, nothing is written.
+    Files are written in commits of up to 500, each file only if it has not changed since the
+    comparison. If the server refuses a commit, its files are written one at a time, and a failed
+    file does not stop the others. Exit code 0: all files match DIR; 1: some do not.
     """
     accept, reason = options.pop("accept"), options.pop("reason")
     local = _scan_local(dir, as_json=as_json)

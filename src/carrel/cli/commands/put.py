@@ -15,6 +15,7 @@ import click
 from carrel.cli import formatting
 from carrel.cli.connection import files_of, run_on_server
 from carrel.cli.console import PathArgument, fail, print_json, server_options
+from carrel.cli.file_batches import MAX_TEXT_BYTES, is_small_text
 from carrel.cli.targets import FILE, Target
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from carrel_client.drivers import AsyncDriver
 
 Result = TypeVar("Result")
-_MAX_TEXT_BYTES: Final = 2**20
-"""Larger contents are sent in parts, and not printed."""
-
 PINNED_HINT: Final = "use --accept to override it for this agent only"
 
 
@@ -122,14 +120,14 @@ async def _with_pinned_hint(operation: Coroutine[Any, Any, Result], file: Target
 def _open_source(source: str, *, as_json: bool) -> bytes | IO[bytes]:
     """Text as bytes if it is small; otherwise a file to upload."""
     if source == "-":
-        first = sys.stdin.buffer.read(_MAX_TEXT_BYTES + 1)
-        return first if _is_small_text(first) else _spool(first)
+        first = sys.stdin.buffer.read(MAX_TEXT_BYTES + 1)
+        return first if is_small_text(first) else _spool(first)
     try:
         file = Local(source).open("rb")  # noqa: SIM115 - read by the request
-        first = file.read(_MAX_TEXT_BYTES + 1)
+        first = file.read(MAX_TEXT_BYTES + 1)
     except OSError as problem:
         fail(f"{source}: {problem.strerror}", as_json=as_json)
-    if _is_small_text(first):
+    if is_small_text(first):
         file.close()
         return first
     file.seek(0)
@@ -143,14 +141,6 @@ def _spool(first: bytes) -> IO[bytes]:
     shutil.copyfileobj(sys.stdin.buffer, file)
     file.seek(0)
     return file
-
-
-def _is_small_text(content: bytes) -> bool:
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return False
-    return len(content) <= _MAX_TEXT_BYTES
 
 
 def print_written(file: Target, written: FileRow, *, redacted: bool, as_json: bool) -> None:

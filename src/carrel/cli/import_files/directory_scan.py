@@ -7,8 +7,10 @@ import os
 import stat
 import unicodedata
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from hashlib import sha256
+from hashlib import file_digest, sha256
+from io import BufferedReader
 from typing import Final
 
 from carrel.core.errors import ValidationError
@@ -36,7 +38,8 @@ class LocalFiles:
 
     def read(self, path: str) -> bytes:
         """Read the scanned content of a file. Raises OSError if it has changed since."""
-        content = _read_regular(os.path.join(self.root, self.names[path]), None)
+        with _open_regular(os.path.join(self.root, self.names[path])) as file:
+            content = file.read()
         if digest_of(content) != self.files[path]:
             raise OSError(errno.EBUSY, "the file changed during the import")
         return content
@@ -55,15 +58,12 @@ def scan_directory(root: str) -> LocalFiles:
             result.problems[_printable(path)] = reason
             continue
         try:
-            content = _read_regular(os.path.basename(name), dir_fd)
-            content.decode()
-        except UnicodeDecodeError:
-            result.problems[path] = "is not UTF-8"
+            digest = _digest_regular(os.path.basename(name), dir_fd)
         except OSError as problem:
             is_symlink = problem.errno == errno.ELOOP
             result.problems[path] = _IS_SYMLINK if is_symlink else problem.strerror or str(problem)
         else:
-            result.files[path] = digest_of(content)
+            result.files[path] = digest
             result.names[path] = name
     return result
 
@@ -92,13 +92,19 @@ def _raise_error(problem: OSError) -> None:
     raise problem
 
 
-def _read_regular(name: str, dir_fd: int | None) -> bytes:
-    """Read a regular file. Raises OSError for symlinks and other kinds of files."""
+def _digest_regular(name: str, dir_fd: int) -> str:
+    with _open_regular(name, dir_fd) as file:
+        return file_digest(file, sha256).hexdigest()
+
+
+@contextmanager
+def _open_regular(name: str, dir_fd: int | None = None) -> Iterator[BufferedReader]:
+    """Open a regular file. Raises OSError for symlinks and other kinds of files."""
     fd = os.open(name, _READ, dir_fd=dir_fd)
     with os.fdopen(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise OSError(errno.EINVAL, "is not a regular file")
-        return file.read()
+        yield file
 
 
 def _path_problem(path: str) -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from carrel.cli.console import ProgressCallback
-from carrel.cli.file_batches import split_into_batches
-from carrel.cli.import_files.directory_scan import LocalFiles
+from carrel.cli.file_batches import is_small_text, split_into_batches
+from carrel.cli.import_files.directory_scan import LocalFiles, digest_of
 from carrel_client import (
     CarrelError,
     FileRow,
@@ -183,7 +183,8 @@ async def _write(
     files: Files[AsyncDriver], step: ImportStep, content: bytes, action: ImportOptions
 ) -> None:
     absent = "*" if step.etag is None else None
-    stored = await files.put(
+    write = files.put if is_small_text(content) else files.upload
+    stored = await write(
         step.path,
         content,
         if_match=step.etag,
@@ -191,6 +192,6 @@ async def _write(
         accept_template_update=action.accept,
         reason=action.reason,
     )
-    step.version, step.redacted = stored.version, stored.data != content
+    step.version, step.redacted = stored.version, stored.sha256 != digest_of(content)
     if stored.etag == step.etag:
         step.change = "equal"  # Redacted, it is what the layers below have already.

@@ -253,19 +253,8 @@ def _read_file(fd: int, now: float) -> _ReadResult:
         content = file.read(MAX_FILE_BYTES + 1)
     if _stamp_of(os.fstat(fd))[0] != stamp:
         raise FileChangedWhileRead
-    problem = _text_problem(content)
     is_reusable = _age(stamp, now) > _STABLE_AGE_SECONDS
-    return _ReadResult(stamp, None if problem else digest_of(content), problem, is_reusable)
-
-
-def _text_problem(content: bytes) -> str:
-    if b"\0" in content:
-        return "is not text"
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return "is not UTF-8"
-    return ""
+    return _ReadResult(stamp, digest_of(content), is_reusable=is_reusable)
 
 
 def _path_problem(path: str) -> str:

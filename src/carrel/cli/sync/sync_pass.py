@@ -25,7 +25,6 @@ from carrel_client import ChangedFile
 from carrel_client.drivers import AsyncDriver
 from carrel_client.errors import (
     CarrelError,
-    Conflict,
     InvalidResponse,
     NotFound,
     ServerError,
@@ -344,8 +343,6 @@ class _SyncPass:
             raise _ChangedSinceScan from None
         if file.sha256 != self.rows[path].sha256:
             raise _ChangedSinceScan
-        if file.encoding is not None:
-            raise Conflict(f"{path} is not UTF-8 text", status=409, code="conflict")
         if digest_of(file.data) != file.sha256:
             raise InvalidResponse("the content does not match its digest")
         return file
