@@ -25,6 +25,7 @@ from carrel.core.store.commit import (
     Expect,
     ExpectationFailed,
     ExpectPathFree,
+    ExpectPathsUnchanged,
     Outcome,
     Quota,
     Write,
@@ -72,6 +73,7 @@ plans = st.fixed_dictionaries(
             max_size=2,
         ),
         "collections": sometimes(st.integers(0, 2)),
+        "unchanged": sometimes(st.tuples(st.integers(0, 2), paths)),
         "records": sometimes(st.tuples(st.sampled_from(["x", "y"]), st.integers(0, 2))),
     }
 )
@@ -79,7 +81,7 @@ plans = st.fixed_dictionaries(
 
 def _put(path: str, text: str | None) -> _Plan:
     """Plan of one write of a file, directory or deletion, at a path that must be free."""
-    none: _Plan = dict.fromkeys(("expects", "changes", "collections", "records"), ())
+    none: _Plan = dict.fromkeys(("expects", "changes", "collections", "records", "unchanged"), ())
     return {**none, "writes": [(0, Path(path), text)], "checks": [(Path(path), (0,))]}
 
 
@@ -183,6 +185,13 @@ async def _commit(store: Any, tenant: str, plan: _Plan) -> Commit:
             RecordRevision(tenant, RecordType.TEMPLATE, id, n) for id, n in plan["records"]
         ),
         changes=tuple(changes.values()),
+        unchanged_paths=next(
+            (
+                ExpectPathsUnchanged(dict.fromkeys(places, revision), path.__eq__)
+                for revision, path in plan["unchanged"]
+            ),
+            None,
+        ),
         path_checks=tuple(
             ExpectPathFree(p, tuple(places[n] for n in over)) for p, over in plan["checks"]
         ),

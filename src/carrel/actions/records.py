@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 from msgspec import Struct
 
 from carrel.core.access import Actor, author_and_key
-from carrel.core.errors import Busy, Conflict, NotFound, ValidationError
+from carrel.core.errors import Busy, Conflict, NotFound, Refusal, ValidationError
 from carrel.core.identifiers import TimestampMs, parse_identifier
 from carrel.core.overlay.planned_writes import path_occupied_error
 from carrel.core.store.commit import (
@@ -21,6 +21,8 @@ from carrel.core.store.commit import (
     Expect,
     ExpectationFailed,
     ExpectPathFree,
+    ExpectPathsUnchanged,
+    Outcome,
     PathOccupied,
     Write,
 )
@@ -57,12 +59,14 @@ class FileDrafts(Struct, frozen=True):
     writes: tuple[Write, ...] = ()
     expects: tuple[Expect, ...] = ()
     path_checks: tuple[ExpectPathFree, ...] = ()
+    unchanged_paths: ExpectPathsUnchanged | None = None
 
     def __add__(self, other: FileDrafts) -> FileDrafts:
         return FileDrafts(
             self.writes + other.writes,
             self.expects + other.expects,
             self.path_checks + other.path_checks,
+            self.unchanged_paths or other.unchanged_paths,
         )
 
 
@@ -202,6 +206,7 @@ async def commit_changes(  # noqa: PLR0913 - keyword options of one commit
         expects=drafts.expects,
         changes=tuple(changes),
         collection_revisions=tuple(collection_revisions),
+        unchanged_paths=drafts.unchanged_paths,
         path_checks=drafts.path_checks,
         idempotency_key=idempotency_key,
         max_versions=max_versions,
@@ -212,17 +217,22 @@ async def commit_changes(  # noqa: PLR0913 - keyword options of one commit
     [outcome] = await ports.trees.commit([commit])
     if isinstance(outcome, Applied):
         return committed_at
+    raise _commit_refusal(outcome)
+
+
+def _commit_refusal(outcome: Outcome) -> Refusal:
+    """Refusal of a commit; Busy if the decision must be repeated."""
     if isinstance(outcome, PathOccupied):
-        raise path_occupied_error(outcome)
+        return path_occupied_error(outcome)
     if isinstance(outcome, ExpectationFailed) and outcome.unique_key:
         key_name, _, value = outcome.unique_key.split("/", 2)[2].partition(":")
-        raise Conflict(f'{key_name} "{value}" is already in use', **{key_name: value})
+        return Conflict(f'{key_name} "{value}" is already in use', **{key_name: value})
     if isinstance(outcome, ExpectationFailed) and isinstance(outcome.expected, RecordChange):
         change = outcome.expected
         if change.expected == 0:
-            raise Conflict(f"{change.type} {change.id} already exists")
-        raise Busy(f"{change.type} {change.id} was changed concurrently")
-    raise Busy.with_conflicts()
+            return Conflict(f"{change.type} {change.id} already exists")
+        return Busy(f"{change.type} {change.id} was changed concurrently")
+    return Busy.with_conflicts()
 
 
 def record_after(

@@ -19,6 +19,7 @@ from carrel.core.store.commit import (
     Commit,
     ExpectationFailed,
     ExpectPathFree,
+    ExpectPathsUnchanged,
     Outcome,
     PathOccupied,
     Quota,
@@ -109,6 +110,8 @@ class PendingTrees:
         return replace(listed, tombstones={**stored_tombstones, **listed.tombstones})
 
     async def _apply(self, commit: Commit) -> Outcome:
+        if (check := commit.unchanged_paths) and not await self._are_unchanged(check):
+            return ExpectationFailed(check)
         heads = await self._read_heads(commit)
         for expect in commit.expects:
             head = heads.get((expect.scope, expect.path))
@@ -126,6 +129,24 @@ class PendingTrees:
             return exceeded
         await self._records.apply(commit)
         return Applied(await self._write_all(commit, writes, heads))
+
+    async def _are_unchanged(self, check: ExpectPathsUnchanged) -> bool:
+        scopes = tuple(check.revisions)
+        revisions = zip(scopes, await self.revisions(scopes), strict=True)
+        changed = [scope for scope, revision in revisions if revision > check.revisions[scope]]
+        logs = [await self._changed_since(scope, check.revisions[scope]) for scope in changed]
+        return check.holds(text for texts in logs for text in texts)
+
+    async def _changed_since(self, scope: Scope, revision: int) -> set[str]:
+        """Paths of a scope that changed after a revision."""
+        pending = self._changes.heads_of(scope).items()
+        texts = {path.text for path, head in pending if head.revision > revision}
+        after = (revision + 1, "", 0)
+        while versions := await self._stored.log(scope, after=after):
+            last = versions[-1].head
+            texts |= {version.head.path.text for version in versions}
+            after = (last.revision, last.path.text, last.version)
+        return texts
 
     async def _read_heads(self, commit: Commit) -> dict[_Key, Head]:
         keys = {(expect.scope, expect.path) for expect in commit.expects}

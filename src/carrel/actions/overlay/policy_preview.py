@@ -9,8 +9,9 @@ from typing import Final
 from msgspec import Struct
 
 from carrel.actions.overlay.followers import iter_agent_layers
+from carrel.actions.policy.pin_plans import has_loosened_paths, load_shared_trees
 from carrel.actions.policy.placeholder_files import find_placeholder_files
-from carrel.actions.policy.policies import has_loosened_paths, load_shared_trees, normalize_patterns
+from carrel.actions.policy.policies import normalize_patterns
 from carrel.actions.policy.policy_models import (
     POLICY_ID,
     PolicyModel,

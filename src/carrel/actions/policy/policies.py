@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-import msgspec
 from msgspec.structs import asdict, replace
 
+from carrel.actions.policy.pin_plans import has_loosened_paths, plan_pin_changes
 from carrel.actions.policy.placeholder_files import MAX_NAMED, find_placeholder_files
 from carrel.actions.policy.policy_models import (
     POLICY_ID,
@@ -17,30 +17,20 @@ from carrel.actions.policy.policy_models import (
 )
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import (
-    NO_DRAFTS,
-    FileDrafts,
     commit_changes,
-    iter_records,
     load_collection_revisions,
 )
 from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor
-from carrel.core.agents.agent import agent_change, agent_from_record
-from carrel.core.agents.layers import build_stack
 from carrel.core.errors import Conflict, ValidationError
-from carrel.core.identifiers import Path, Scope, ScopeKind
-from carrel.core.overlay import agent_resolution
-from carrel.core.overlay import pins as overlay_pins
+from carrel.core.identifiers import Path
 from carrel.core.overlay.class_changes import blobs_no_longer_rendered, find_new_collisions
 from carrel.core.overlay.file_classes import BUILT_IN_RULES, FileClassRules, parse_pattern
 from carrel.core.overlay.pattern_coverage import covers
-from carrel.core.overlay.pin_sets import pin_set_scope
-from carrel.core.overlay.planned_writes import PlannedWrite
 from carrel.core.policy import Policy
 from carrel.core.store.blob import Blob
-from carrel.core.store.commit import Write
 from carrel.core.store.idempotency import IdempotencyKey
-from carrel.core.store.record import Record, RecordChange, RecordType, encode_body
+from carrel.core.store.record import RecordChange, RecordType, encode_body
 from carrel.core.store.tree import Tree
 from carrel.core.text_validation import single_line
 from carrel.ports import Ports
@@ -98,8 +88,8 @@ async def put(
     )
     [existing] = await ports.records.get(actor.tenant, RecordType.POLICY, [POLICY_ID])
     before, after = _classes_before_and_after(actor, policy_from_record(existing), form)
-    shared_trees = await load_shared_trees(ports, actor.tenant) if before != after else ()
-    plan = await _plan_pin_changes(ports, actor.tenant, before, after)
+    plan = await plan_pin_changes(ports, actor.tenant, before, after)
+    shared_trees = plan.shared_trees
     _check_collisions(before, after, shared_trees, plan.collisions)
     if not change_reason and (plan.loosened or has_loosened_paths(shared_trees, before, after)):
         raise ValidationError("making a pinned file live needs a reason")
@@ -168,82 +158,3 @@ async def _find_confirmed_placeholders(
             placeholderFiles=names,
         )
     return paths
-
-
-class _PinPlan(msgspec.Struct, frozen=True):
-    """Changes that keep every agent's files when classes change."""
-
-    changes: Sequence[RecordChange] = ()
-    drafts: FileDrafts = NO_DRAFTS
-    loosened: bool = False
-    """Whether any agent has a file that is no longer pinned."""
-    unrendered: frozenset[tuple[Path, Blob]] = frozenset()
-    """Contents whose placeholders are no longer filled."""
-    collisions: frozenset[Path] = frozenset()
-    """Paths of agents that would collide with a protected path in letter case."""
-
-
-async def _plan_pin_changes(
-    ports: Ports, tenant: str, before: FileClassRules, after: FileClassRules
-) -> _PinPlan:
-    """Plan the pins of every agent for files that become pinned or unpinned.
-
-    A file that becomes live without an upstream stays with the agent.
-    """
-    if before == after:
-        return _PinPlan()
-    loosened = False
-    unrendered: set[tuple[Path, Blob]] = set()
-    collisions: set[Path] = set()
-    agents = [agent async for agent in iter_records(ports, tenant, RecordType.AGENT)]
-    stacks = [build_stack(agent) for agent in agents]
-    scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
-    trees = dict(zip(scopes, await ports.trees.read(scopes), strict=True)) if scopes else {}
-    changes: list[RecordChange] = []
-    edits: list[PlannedWrite] = []
-    writes: dict[tuple[Scope, Path], Write] = {}
-    for agent, stack in zip(agents, stacks, strict=True):
-        layers = [trees[scope] for scope in stack]
-        unrendered.update(blobs_no_longer_rendered(before, after, layers))
-        collisions.update(find_new_collisions(before, after, layers))
-        paths = sorted({path for tree in layers for path in tree.heads})
-        tightened = before.newly_pinned(after, paths)
-        edits += [edit for path in tightened if (edit := overlay_pins.plan_pin(layers, path))]
-        unpinned = [
-            path
-            for path in after.newly_pinned(before, paths)
-            if agent_resolution.pinned_head(path, layers)[1]
-        ]
-        edits += [edit for path in unpinned if (edit := overlay_pins.plan_unpin(layers, path))]
-        loosened = loosened or bool(unpinned)
-        if resurfacing := overlay_pins.resurfacing_pins(layers, tightened):
-            pinned_entries = {path: layers[1].entry(path) for path in layers[1].heads}
-            remaining = {
-                path: pin for path, pin in pinned_entries.items() if pin and path not in resurfacing
-            }
-            pins = pin_set_scope(tenant, remaining)
-            changes.append(_with_pins(agent, pins.name if remaining else None))
-            writes |= {(pins, path): Write(pins, path, remaining[path]) for path in remaining}
-    expects = tuple(dict.fromkeys(expect for edit in edits for expect in edit.expects))
-    drafts = FileDrafts((*(edit.write for edit in edits), *writes.values()), expects)
-    return _PinPlan(changes, drafts, loosened, frozenset(unrendered), frozenset(collisions))
-
-
-def _with_pins(agent: Record, pins: str | None) -> RecordChange:
-    with_pins = replace(agent_from_record(agent), pins=pins)
-    return agent_change(agent.tenant, agent.id, with_pins, agent)
-
-
-async def load_shared_trees(ports: Ports, tenant: str) -> Sequence[Tree]:
-    """Load the trees of all templates and the defaults."""
-    templates = [template async for template in iter_records(ports, tenant, RecordType.TEMPLATE)]
-    scopes = [Scope(tenant, ScopeKind.TEMPLATE, template.id) for template in templates]
-    return await ports.trees.read((*scopes, Scope(tenant, ScopeKind.DEFAULTS, "")))
-
-
-def has_loosened_paths(
-    shared_trees: Sequence[Tree], before: FileClassRules, after: FileClassRules
-) -> bool:
-    """Return whether a pinned file of a template or the defaults would become live."""
-    paths = {path for tree in shared_trees for path in tree.heads}
-    return bool(after.newly_pinned(before, paths))

@@ -86,7 +86,7 @@ class CommitColumns:
             *transpose(self._blob_rows, 2),
             *transpose(self._commit_rows, 5),
             *transpose(self._write_rows, 3),
-            *numeric_columns(ordered_locks(self._exclusive_locks, self._shared_locks), 2),
+            *self.locks(),
             *numeric_columns(self._path_numbers, 1),
             *numeric_columns(self._blob_numbers, 2),
             *numeric_columns(self._commit_numbers, 2),
@@ -97,6 +97,10 @@ class CommitColumns:
             *numeric_columns(self._path_check_numbers, 3),
             *numeric_columns(self._write_numbers, 8),
         ]
+
+    def locks(self) -> list[str]:
+        """Numbers of all locks of the commits, and whether each is exclusive."""
+        return numeric_columns(ordered_locks(self._exclusive_locks, self._shared_locks), 2)
 
     def outcomes(self, result: Row) -> list[Outcome]:
         codes, rows, writes, states, *heads_and_ids = result
@@ -153,6 +157,8 @@ class CommitColumns:
         for expect in commit.expects:
             index = self._path_index(expect.scope, expect.path)
             self._expect_numbers.append((index, expect.version, expect.live))
+        if commit.unchanged_paths is not None:
+            self._shared_locks.update(map(scope_lock_name, commit.unchanged_paths.revisions))
         for collection in commit.collection_revisions:
             index = self._collection_index(collection.tenant, collection.type)
             self._collection_numbers.append((index, collection.revision))

@@ -90,3 +90,8 @@ def numeric_columns(rows: Sequence[Row], count: int) -> list[str]:
 def transpose(rows: Sequence[Row], count: int) -> list[Row]:
     """Return one array per column."""
     return list(zip(*rows, strict=True)) if rows else [()] * count
+
+
+def scope_columns(scopes: Sequence[Scope]) -> list[Row]:
+    """Tenants, kinds and names of scopes."""
+    return transpose([(scope.tenant, scope.kind, scope.name) for scope in scopes], 3)

@@ -29,6 +29,9 @@ INSERT INTO migration (name, checksum, applied_at) VALUES ($1, $2, $3);
 -- name: has_future_events
 SELECT EXISTS (SELECT FROM event WHERE xid >= pg_snapshot_xmax(pg_current_snapshot()));
 
+-- name: acquire_locks
+SELECT acquire_locks($1::text::bigint[], $2::text::boolean[]);
+
 -- name: acquire_global_lock
 SELECT acquire_global_lock();
 
@@ -174,6 +177,14 @@ SELECT DISTINCT e.path FROM listed_scope AS s JOIN entry AS e ON e.scope = s.id
  WHERE (e.content IS NOT NULL OR e.type = 'inode/directory')
    AND ($6 OR e.path = ANY ($8::text[])
         OR e.path > $7::text || '/' AND e.path < $7::text || '0');
+
+-- Paths, deleted ones included, that changed after a revision. Parameters: scopes and revisions.
+-- name: changed_paths
+SELECT DISTINCT e.path
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) AS w (tenant, kind, name, revision)
+  JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
+                 AND s.revision > w.revision
+  JOIN entry AS e ON e.scope = s.id AND e.revision > w.revision;
 
 -- name: blob_bodies
 SELECT id, body FROM content WHERE id = ANY ($1::bigint[]);

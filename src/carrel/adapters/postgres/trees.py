@@ -5,18 +5,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar, cast
+from typing import Final, TypeVar
 
 import asyncpg
 
 from carrel.adapters.postgres.commit_columns import CommitColumns
-from carrel.adapters.postgres.database import STATEMENTS, Database
+from carrel.adapters.postgres.database import Database
 from carrel.adapters.postgres.event_notifier import EventNotifier
+from carrel.adapters.postgres.listing_checks import apply_with_listing
 from carrel.adapters.postgres.read_batching import RequestBatcher
-from carrel.adapters.postgres.rows import Row, head_from_row, transpose, version_from_row
+from carrel.adapters.postgres.rows import (
+    Row,
+    head_from_row,
+    scope_columns,
+    transpose,
+    version_from_row,
+)
 from carrel.core.identifiers import Path, Scope
 from carrel.core.runs import SnapshotLayer
-from carrel.core.store.commit import Applied, Commit, ExpectPathFree, Outcome, PathOccupied
+from carrel.core.store.commit import Applied, Commit, Outcome
 from carrel.core.store.entry import Head, Version
 from carrel.core.store.tree import Tree, build_tree
 from carrel.ports import CorruptContent, request_scope
@@ -77,7 +84,7 @@ class PostgresTrees:
         return trees
 
     async def revisions(self, scopes: Sequence[Scope]) -> tuple[int, ...]:
-        rows = await self._database.rows("revisions", *_scope_columns(scopes))
+        rows = await self._database.rows("revisions", *scope_columns(scopes))
         return tuple(row[0] for row in rows)
 
     async def versions(
@@ -113,7 +120,7 @@ class PostgresTrees:
         if not commits:
             return ()
         try:
-            if any(check.reads_listing for commit in commits for check in commit.path_checks):
+            if any(commit.reads_listing for commit in commits):
                 return await self._commit_with_listings(commits)
             return await self._commits.submit(tuple(commits))
         finally:
@@ -125,7 +132,7 @@ class PostgresTrees:
     ) -> tuple[tuple[Tree, ...], int]:
         rows = await self._database.rows(
             "heads_by_prefix",
-            *_scope_columns(layers),
+            *scope_columns([_scope(layer) for layer in layers]),
             [_revision(layer) for layer in layers],
             prefix,
             _prefix_end(prefix),
@@ -189,7 +196,7 @@ class PostgresTrees:
 
     async def _apply_with_listings(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
         async with self._database.transaction() as connection:
-            return tuple([await _apply_with_listing(connection, commit) for commit in commits])
+            return tuple([await apply_with_listing(connection, commit) for commit in commits])
 
     def _count_outcomes(self, responses: Sequence[tuple[Outcome, ...]]) -> None:
         applied = sum(
@@ -200,35 +207,6 @@ class PostgresTrees:
         self.counts.conflicts += sum(map(len, responses)) - applied
         if applied:
             self._notifier.notify()
-
-
-async def _apply_with_listing(connection: asyncpg.Connection, commit: Commit) -> Outcome:
-    """Apply a commit, then read what its checks need under its locks; undo it if one fails."""
-    columns = CommitColumns((commit,))
-    savepoint = connection.transaction()
-    await savepoint.start()
-    answer = await connection.fetchrow(STATEMENTS["apply_commits"], *columns.arguments())
-    [outcome] = columns.outcomes(cast(Row, answer))
-    if isinstance(outcome, Applied):
-        for check in commit.path_checks:
-            if check.reads_listing and (occupant := await _find_listed(connection, check)):
-                await savepoint.rollback()
-                return PathOccupied(check, occupant)
-    await savepoint.commit()
-    return outcome
-
-
-async def _find_listed(connection: asyncpg.Connection, check: ExpectPathFree) -> Path | None:
-    rows = await connection.fetch(
-        STATEMENTS["listed_paths"],
-        *_scope_columns(check.scopes),
-        check.scopes[0].tenant,
-        check.followers,
-        check.known_variants is not None,
-        check.path.text,
-        [parent.text for parent in check.path.parents],
-    )
-    return check.find_occupant(text for [text] in rows)
 
 
 async def _retry_deadlocks(send: Callable[[], Awaitable[Result]]) -> Result:
@@ -278,10 +256,6 @@ def _revision(layer: Scope | SnapshotLayer) -> int | None:
 def _scope_names(layer: Scope | SnapshotLayer) -> tuple[str, str, str]:
     scope = _scope(layer)
     return scope.tenant, scope.kind, scope.name
-
-
-def _scope_columns(layers: Sequence[Scope | SnapshotLayer]) -> list[Row]:
-    return transpose([_scope_names(layer) for layer in layers], 3)
 
 
 def _prefix_end(prefix: str) -> str | None:

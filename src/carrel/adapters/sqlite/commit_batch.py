@@ -10,9 +10,10 @@ from json.encoder import encode_basestring_ascii as quoted
 from typing import Final
 
 from carrel.adapters.sqlite.database import STATEMENTS
+from carrel.adapters.sqlite.listing_checks import are_paths_unchanged, find_listed_occupant
 from carrel.adapters.sqlite.quotas import check_quota, count_bytes, count_files
 from carrel.adapters.sqlite.record_changes import RecordChanges
-from carrel.adapters.sqlite.rows import HeadKey, Row, digest_bytes, head_from_row, scopes_to_json
+from carrel.adapters.sqlite.rows import HeadKey, Row, digest_bytes, head_from_row
 from carrel.adapters.sqlite.writer_cache import ScopeState, WriterCache
 from carrel.core.identifiers import Path, Scope, TimestampMs
 from carrel.core.store.blob import Blob
@@ -21,6 +22,7 @@ from carrel.core.store.commit import (
     Commit,
     ExpectationFailed,
     ExpectPathFree,
+    ExpectPathsUnchanged,
     Outcome,
     PathOccupied,
     Quota,
@@ -112,7 +114,7 @@ class CommitBatch:
         self.records.preload(commits)
         used_keys = {(expect.scope, expect.path) for commit in commits for expect in commit.expects}
         used_keys |= {(write.scope, write.path) for commit in commits for write in commit.writes}
-        self._load_scope_states({scope for scope, _ in used_keys} - self._cache.scope_states.keys())
+        self._cache.load_scope_states(self._db, {scope for scope, _ in used_keys})
         states = self._cache.scope_states
         keys = [
             key for key in used_keys if key not in self._heads and key not in self._reader_heads
@@ -123,14 +125,6 @@ class CommitBatch:
         keys_json = json.dumps([(states[scope].id, path.text) for scope, path in keys])
         for index, *row in self._db.execute(STATEMENTS["heads"], (keys_json,)).fetchall():
             self._heads[keys[index]] = head_from_row(row)
-
-    def _load_scope_states(self, scopes: Iterable[Scope]) -> None:
-        requested = tuple(scopes)
-        self._cache.scope_states.update((scope, ScopeState(0, 0, 0, 0)) for scope in requested)
-        for index, *row in self._db.execute(
-            STATEMENTS["scopes"], (scopes_to_json(requested),)
-        ).fetchall():
-            self._cache.scope_states[requested[index]] = ScopeState(*row)
 
     def scope_state(self, scope: Scope) -> ScopeState:
         state = self._cache.scope_states.get(scope)
@@ -207,6 +201,8 @@ class CommitBatch:
             raise CorruptContent(f"content {missing[0]} is gone")
 
     def _conflict(self, commit: Commit) -> ExpectationFailed | None:
+        if commit.unchanged_paths and not self._are_paths_unchanged(commit.unchanged_paths):
+            return ExpectationFailed(commit.unchanged_paths)
         for expect in commit.expects:
             head = self._head(expect.scope, expect.path)
             if not expect.holds(head):
@@ -268,16 +264,13 @@ class CommitBatch:
     def _find_listed_occupant(self, check: ExpectPathFree) -> Path | None:
         """Read whole scopes, after writing the rows of the transaction's earlier commits."""
         self._write_rows()
-        parameters = (
-            json.dumps([self.scope_state(scope).id for scope in check.scopes]),
-            check.scopes[0].tenant,
-            check.followers,
-            check.known_variants is not None,
-            check.path.text,
-            json.dumps([parent.text for parent in check.path.parents]),
-        )
-        rows = self._db.execute(STATEMENTS["listed_paths"], parameters)
-        return check.find_occupant(text for [text] in rows)
+        ids = [self.scope_state(scope).id for scope in check.scopes]
+        return find_listed_occupant(self._db, check, ids)
+
+    def _are_paths_unchanged(self, check: ExpectPathsUnchanged) -> bool:
+        self._write_rows()
+        self._cache.load_scope_states(self._db, check.revisions)
+        return are_paths_unchanged(self._db, check, self._cache.scope_states)
 
     def _first_live_below(
         self, scope: Scope, directory: Path, deleted: AbstractSet[HeadKey]

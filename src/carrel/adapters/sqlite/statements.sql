@@ -66,6 +66,12 @@ SELECT DISTINCT e.path FROM listed_scope AS s CROSS JOIN entry AS e ON e.scope =
    AND (?4 OR e.path IN (SELECT value FROM json_each(?6))
         OR e.path > ?5 || '/' AND e.path < ?5 || '0');
 
+-- Paths, deleted ones included, that changed after a revision. Parameter: pairs of scope and
+-- revision.
+-- name: changed_paths
+SELECT DISTINCT e.path FROM json_each(?) AS w
+ CROSS JOIN entry AS e ON e.scope = w.value ->> 0 AND e.revision > w.value ->> 1;
+
 -- name: heads
 SELECT w.key, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
        e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id

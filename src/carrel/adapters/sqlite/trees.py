@@ -107,6 +107,8 @@ class SqliteTrees:
         writes = listings = 0
         for commit in commits:
             writes += len(commit.writes) + len(commit.changes)
+            if commit.unchanged_paths is not None:
+                listings += _MAX_LOOP_LISTINGS
             for check in commit.path_checks:
                 if check.reads_listing:
                     listings += 1 if check.followers is None else _MAX_LOOP_LISTINGS

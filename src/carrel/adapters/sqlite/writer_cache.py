@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from typing import Final
 
 from carrel.adapters.sqlite.database import STATEMENTS
+from carrel.adapters.sqlite.rows import scopes_to_json
 from carrel.core.identifiers import Scope
 from carrel.core.store.record import RecordType
 
@@ -43,3 +45,10 @@ class WriterCache:
     @property
     def is_full(self) -> bool:
         return len(self.scope_states) + len(self.collection_revisions) > _MAX_ENTRIES
+
+    def load_scope_states(self, db: sqlite3.Connection, scopes: Iterable[Scope]) -> None:
+        """Read the scopes that are not cached, in one query."""
+        missing = [scope for scope in scopes if scope not in self.scope_states]
+        self.scope_states.update((scope, ScopeState(0, 0, 0, 0)) for scope in missing)
+        for index, *row in db.execute(STATEMENTS["scopes"], (scopes_to_json(missing),)).fetchall():
+            self.scope_states[missing[index]] = ScopeState(*row)

@@ -6,7 +6,7 @@ it or nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
@@ -128,6 +128,22 @@ class ExpectPathFree(Struct, frozen=True, gc=False):
         return None
 
 
+class ExpectPathsUnchanged(Struct, frozen=True):
+    """Expectation that paths of many scopes are as they were read, new ones included.
+
+    For a decision that read whole scopes and depends on some of their paths only.
+    """
+
+    revisions: Mapping[Scope, int]
+    """Revision at which each scope was read."""
+    concerns: Callable[[Path], bool]
+    """Whether the decision depends on a path."""
+
+    def holds(self, changed: Iterable[str]) -> bool:
+        """Whether the decision depends on none of the paths that changed."""
+        return not any(self.concerns(Path(text)) for text in changed)
+
+
 class Commit(Struct, frozen=True, gc=False):
     """Expectations and writes that a store applies atomically."""
 
@@ -141,6 +157,7 @@ class Commit(Struct, frozen=True, gc=False):
     record_revisions: tuple[RecordRevision, ...] = ()
     """Single records the decision read; the commit is refused if one has changed."""
     changes: tuple[RecordChange, ...] = ()
+    unchanged_paths: ExpectPathsUnchanged | None = None
     path_checks: tuple[ExpectPathFree, ...] = ()
     """Checked against the state before the commit, without the paths that it deletes."""
     quotas: tuple[Quota, ...] = ()
@@ -165,6 +182,12 @@ class Commit(Struct, frozen=True, gc=False):
         if self.writes:
             return self.writes[0].scope.tenant
         return self.changes[0].tenant if self.changes else self.audited_tenant
+
+    @property
+    def reads_listing(self) -> bool:
+        """Whether a check reads the paths of whole scopes."""
+        has_check = self.unchanged_paths is not None
+        return has_check or any(check.reads_listing for check in self.path_checks)
 
 
 def audit_subjects(commit: Commit) -> Mapping[str, tuple[str, ...]]:
@@ -205,7 +228,7 @@ class Applied(Struct, frozen=True, gc=False):
 class ExpectationFailed(Struct, frozen=True, gc=False):
     """Not applied: an expectation did not hold."""
 
-    expected: Expect | CollectionRevision | RecordRevision | RecordChange
+    expected: Expect | ExpectPathsUnchanged | CollectionRevision | RecordRevision | RecordChange
     current: Head | None = None
     """For an Expect: the current head."""
     unique_key: str | None = None
