@@ -29,7 +29,7 @@ _STORE_COMMANDS: Final = (
     "git",
 )
 _MEMORY_COMMANDS: Final = ("prompt", "lint", "sessions", "dream")
-_TOOL_COMMANDS: Final = ("sandboxes", "workspaces", "approvals", "approve")
+_TOOL_COMMANDS: Final = ("tools", "sandboxes", "workspaces", "approvals", "approve")
 _AGENT_COMMANDS: Final = ("pull", *_MEMORY_COMMANDS, *_TOOL_COMMANDS, "apply", "sync")
 COMMANDS: Final = ("serve", "mcp", *_CLIENT_COMMANDS, *_AGENT_COMMANDS, *_STORE_COMMANDS, "version")
 """Every command is a module of that name in `commands`, unless `_MODULES` names another.
@@ -38,7 +38,7 @@ Modules import heavy dependencies lazily, to keep `--help` fast.
 """
 
 
-_MODULES: Final = dict.fromkeys(("mv", "cp", "mkdir", "rm"), "file_tree")
+_MODULES: Final = {**dict.fromkeys(("mv", "cp", "mkdir", "rm"), "file_tree"), "invite": "people"}
 
 
 def module_of_command(name: str) -> str:

@@ -11,6 +11,7 @@ import click
 from carrel.cli.connection import connect
 from carrel.cli.console import EXIT_FAILED, print_json, run, server_options
 from carrel.cli.formatting import is_interactive, printable
+from carrel.cli.tool_results import describe_result, structured_result
 
 _MAX_LINE_CHARS = 100
 _DEFAULT_WAIT_SECONDS = 10
@@ -71,7 +72,7 @@ def approvals(context: click.Context, /, **options: Any) -> None:
 @server_options
 @click.pass_obj
 def show(group_options: dict[str, Any], /, id: str, **options: Any) -> None:
-    """Show the call ID with all its arguments."""
+    """Show the call ID with all its arguments, and its result."""
     merged = _merge_options(group_options, options)
     as_json = merged.pop("as_json")
     approval = _get(id, merged, as_json=as_json)
@@ -79,6 +80,7 @@ def show(group_options: dict[str, Any], /, id: str, **options: Any) -> None:
         print_json(approval)
     else:
         _print_call(approval)
+        _print_result(approval["result"])
 
 
 @approvals.command()
@@ -260,8 +262,13 @@ def _print_call(approval: ApprovalFacts, *, err: bool = False) -> None:
 
 def _print_outcome(approval: ApprovalFacts) -> None:
     click.echo(f"{approval['id']}  {_styled_status(approval['status'])}")
-    if approval["result"] is not None:
-        for line in approval["result"]["content"].splitlines():
+    _print_result(approval["result"])
+
+
+def _print_result(result: ApprovalFacts | None) -> None:
+    if result is not None:
+        facts = describe_result(structured_result(result))
+        for line in (*result["content"].splitlines(), *facts):
             click.echo(f"  {printable(line)}")
 
 

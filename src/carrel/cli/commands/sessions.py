@@ -10,6 +10,7 @@ import click
 from carrel.cli.console import print_json, run, server_options
 from carrel.cli.formatting import printable
 from carrel.cli.provenance_report import print_provenance
+from carrel.cli.tool_results import describe_result, structured_result
 
 if TYPE_CHECKING:
     from carrel_client import AsyncClient, Provenance
@@ -143,7 +144,8 @@ def _print_session(session: Mapping[str, Any]) -> None:
     for entry in session["entries"]:
         when = entry["timestamp"][:19].replace("T", " ")
         click.echo(f"{entry['number']:>5}  {when}  {_role(entry['role'])}")
-        for line in entry["content"].splitlines():
+        facts = describe_result(structured_result(entry.get("item")))
+        for line in (*entry["content"].splitlines(), *facts):
             click.echo(f"       {printable(line)}")
 
 
