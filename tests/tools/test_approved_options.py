@@ -44,3 +44,12 @@ async def test_a_call_with_other_options_is_another_call(tenant: ApprovalTenant)
     for options in ({"env": {"KEY": "2"}}, {"cwd": "src"}, {"timeout": 5}):
         assert (await tenant.request_approval("deploy", **options)).id != first.id
     assert (await tenant.request_approval("deploy", env={"KEY": "1"})).id == first.id
+
+
+async def test_a_token_in_a_command_is_shown_as_its_name_and_hides_nothing_else(
+    tenant: ApprovalTenant,
+) -> None:
+    token = "ghp_" + "a1B2" * 9
+    approval = await tenant.request_approval(f"curl -H 'Authorization: {token}' a.example; ls")
+    visible = await load_shown_arguments(tenant.ports, approval)
+    assert visible == {"command": "curl -H 'Authorization: [REDACTED:github-token]' a.example; ls"}

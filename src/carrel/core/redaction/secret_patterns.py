@@ -202,9 +202,11 @@ def _match_private_key(content: bytes, position: int) -> MatchAttempt:
     return MatchAttempt(start, end, end)
 
 
+PRIVATE_KEY = "private-key"
+"""Name of the only pattern whose secrets have several words, headers of any text among them."""
 _WORD_TAIL = rb"[0-9A-Za-z_-]*+"
 _PATTERNS = (
-    SecretPattern("private-key", (b"BEGIN ",), _match_private_key),
+    SecretPattern(PRIVATE_KEY, (b"BEGIN ",), _match_private_key),
     SecretPattern(
         "aws-access-key",
         (b"AKIA", b"ASIA"),

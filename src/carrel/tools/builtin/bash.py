@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
+from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.sandbox import command_output, jobs, write_back
 from carrel.actions.sandbox.command_output import NO_SAVED_OUTPUT, SavedOutput
 from carrel.actions.sandbox.sandboxes import decrypt_config, resource_limits
@@ -21,6 +22,7 @@ from carrel.core.errors import (
     WorkspaceTooLarge,
 )
 from carrel.core.identifiers import Path
+from carrel.core.redaction.secret_patterns import PRIVATE_KEY
 from carrel.core.sandbox.command_arguments import (
     check_environment,
     check_timeout,
@@ -44,6 +46,7 @@ from carrel.core.sandbox.write_back import CommittedFile
 from carrel.ports import Sandbox as Provider
 from carrel.ports.sandbox import CommandResult, CommandSpec, ResourceLimits, SandboxUnavailable
 from carrel.tools.tool import (
+    ApprovalCheck,
     Tool,
     ToolArguments,
     ToolContext,
@@ -54,7 +57,6 @@ from carrel.tools.tool import (
 from carrel.tools.workspace_tool import (
     WorkspaceCall,
     WorkspaceName,
-    approval_check_of,
     resolve_workspace_call,
 )
 
@@ -138,6 +140,23 @@ def _check_options(
         workspace_call.files.require_visible(Path(directory))
     if len(_script(workspace_call, args).encode(errors="surrogatepass")) > _MAX_COMMAND_BYTES:
         raise ValidationError(f"command must have {_MAX_COMMAND_BYTES} bytes at most")
+
+
+async def _approval_check(context: ToolContext, args: BashArguments) -> ApprovalCheck:
+    """Check of the call. Raises ValidationError if a person who is asked could not see it all.
+
+    The command runs as it was sent, and is shown redacted. A marker instead of a token hides no
+    command, but headers and lines of a private key may be commands.
+    """
+    check = (await _check(context, args)).approval_check
+    if check.requires_approval:
+        rules = await load_rules(context.ports, context.agent.tenant)
+        if PRIVATE_KEY in rules.redactor.redact(args.command.encode()).replaced:
+            raise ValidationError(
+                "command has a private key, so a person cannot see what they approve; send the key"
+                " in env"
+            )
+    return check
 
 
 async def _run(context: ToolContext, args: BashArguments) -> ToolReply:
@@ -322,7 +341,7 @@ TOOL: Final = Tool(
     _run,
     writes=True,
     destructive=True,
-    approval_check=approval_check_of(_check),
+    approval_check=_approval_check,
     schema_for=_schema_for_access,
     results=(CommandOutput, BackgroundCommand),
     can_wait=True,
