@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import re
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,7 +17,7 @@ from tests.support.services.s3 import Bucket
 from carrel.adapters.s3 import S3BlobStore
 from carrel.core.identifiers import Digest, digest
 from carrel.core.outages import Unreachable
-from carrel.ports.blobs import write_parts
+from carrel.ports.blobs import PART_BYTES, write_parts
 
 BODY = b"a large body"
 NAME = digest(BODY)
@@ -160,3 +162,42 @@ def test_a_bucket_that_never_answers_is_unreachable(monkeypatch: pytest.MonkeyPa
                     await request
 
     asyncio.run(scenario())
+
+
+def test_a_large_content_is_one_request_which_is_repeated_after_a_failure() -> None:
+    """So no parts remain in the bucket if the server is lost in the middle of it."""
+    content = random.Random(3).randbytes(12 * PART_BYTES)
+
+    async def scenario() -> list[tuple[bytes, bytes]]:
+        async with failing_once() as (endpoint, requests):
+            store = objects(Bucket(endpoint, "bucket", "key", "secret"), "ours")
+            parts = (content[at : at + PART_BYTES] for at in range(0, len(content), PART_BYTES))
+            blob = await write_parts(store.open_writer(), parts)
+            assert blob.digest == digest(content)
+            return requests
+
+    name = digest(content).removeprefix("sha256:").encode()
+    assert [(line.partition(b"?")[0], body) for line, body in asyncio.run(scenario())] == [
+        (b"PUT /bucket/ours/" + name, content)
+    ] * 2
+
+
+@asynccontextmanager
+async def failing_once() -> AsyncIterator[tuple[str, list[tuple[bytes, bytes]]]]:
+    """An S3 server that refuses the first request, with the first lines and bodies of all."""
+    requests: list[tuple[bytes, bytes]] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while not reader.at_eof():
+            try:
+                head = await reader.readuntil(b"\r\n\r\n")
+            except asyncio.IncompleteReadError:
+                break
+            [size] = re.findall(rb"(?i)content-length: (\d+)", head)
+            requests.append((head.partition(b" HTTP")[0], await reader.readexactly(int(size))))
+            status = b"503 Slow Down" if len(requests) == 1 else b"200 OK"
+            writer.write(b'HTTP/1.1 %b\r\nETag: "a"\r\nContent-Length: 0\r\n\r\n' % status)
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", requests

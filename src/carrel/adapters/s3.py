@@ -14,6 +14,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
 from obstore.store import S3Store
 
+from carrel.adapters.s3_upload import put_file
 from carrel.core.catalog.object_keys import parse_segments
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Digest, TimestampMs
@@ -119,15 +120,11 @@ class S3BlobStore:
         )
 
     async def _upload(self, file: IO[bytes], digest: Digest) -> None:
-        """Send a file in parts, of which nothing is visible before the last one."""
+        """Send a file in one request, of which nothing remains if it fails."""
         size = file.tell()
-        file.seek(0)
-        await self._put_file(self._key(digest), file, size)
+        seconds = _ANSWER_SECONDS + size / _MIN_BYTES_PER_SECOND
+        await put_file(self._store, self._key(digest), file, size, seconds)
         await asyncio.to_thread(close_temporary, file)
-
-    async def _put_file(self, key: str, file: IO[bytes], size: int) -> None:
-        async with _answer_in(_ANSWER_SECONDS + size / _MIN_BYTES_PER_SECOND):
-            await obstore.put_async(self._store, key, file, max_concurrency=2)
 
     async def read_parts(self, digest: Digest) -> AsyncIterator[bytes]:
         for key in (self._key(digest), self._trash_key(digest), self._key(digest)):
