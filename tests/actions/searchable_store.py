@@ -106,11 +106,12 @@ class SearchableStore:
 
 
 def find_text_in_files(directory: File, text: str) -> list[str]:
-    """The files that contain a text in any letter case."""
+    """The files that contain a text in any letter case, or in their names."""
     return [
         str(file.relative_to(directory))
         for file in sorted(directory.rglob("*"))
-        if file.is_file() and text.encode() in file.read_bytes().lower()
+        if file.is_file()
+        and (text in file.name.lower() or text.encode() in file.read_bytes().lower())
     ]
 
 

@@ -91,7 +91,8 @@ class Erasure(Protocol):
     ) -> RowBatch:
         """Rewrite a table of `core.maintenance.text_columns`, a batch of rows past a key.
 
-        The full-text index follows. `rewrite` may be called twice for a row.
+        The full-text index follows. A new id of a session goes into all rows that name it.
+        `rewrite` may be called twice for a row.
         """
 
     async def delete_unreferenced(

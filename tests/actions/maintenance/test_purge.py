@@ -134,6 +134,40 @@ async def test_a_purged_text_is_in_no_row_index_log_file_object_or_repository(
     assert await purged.find_problems() == []
 
 
+async def test_a_session_whose_id_has_the_text_gets_another_everywhere(
+    purged: SearchableStore,
+) -> None:
+    ports, (_, owner) = purged.ports, await create_tenant(purged.ports)
+    assert ports.transcript_files is not None
+    agent = (await agents.create(ports, owner, NewAgent("cook", "Cook", config=CONFIG))).id
+    named, plain = f"chat with {SECRET}", "plain"
+    await sessions.start(ports, owner, "cook", id=named)
+    await sessions.start(ports, owner, "cook", id=plain, plugin=SECRET)
+    for id in (named, plain):
+        await sessions.append(ports, owner, "cook", id, [NewEntry("user", "hello")])
+    run = await runs.start(ports, owner, RunRequest(agent="cook", session=named))
+    requested_call = ApprovalRequest(
+        agent=agent, tool="bash", arguments={}, mode=Audience.MAIN, session=named
+    )
+    call = (await approvals.request_approval(ports, owner, requested_call)).id
+    follower = MirrorFollower(ports, ports.transcript_files)
+    await follower.catch_up()
+    expected = (await purge_all(ports, owner, SECRET, dry_run=True)).counts
+
+    assert (await purge_all(ports, owner, SECRET)).counts["session"] == expected["session"] == 2
+
+    await follower.catch_up()
+    assert await purged.find_text(WORD) == []
+    assert await purged.find_problems() == []
+    listed = {session.id for session in (await sessions.list_sessions(ports, owner, "cook")).items}
+    [new_id] = listed - {plain}
+    _, entries = await sessions.list_entries(ports, owner, "cook", new_id)
+    assert [entry.content for entry in entries] == ["hello"]
+    assert (await runs.get(ports, owner, run.id)).session == new_id
+    assert (await approvals.get(ports, owner, call)).session == new_id
+    assert len(await sessions.search(ports, owner, "cook", "hello", limit=9)) == 2
+
+
 async def test_the_audit_of_a_purge_names_the_person_and_counts(purged: SearchableStore) -> None:
     ports, (_, owner) = purged.ports, await create_tenant(purged.ports)
     await live(ports, owner)

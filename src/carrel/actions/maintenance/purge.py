@@ -13,23 +13,24 @@ from msgspec.structs import replace
 from carrel.actions.approvals.transitions import cancel, open_arguments
 from carrel.actions.idempotency import VAULT_CONTEXT
 from carrel.actions.maintenance.purged_contents import REASON, purge_versions
+from carrel.actions.maintenance.purged_sessions import purge_sessions, rewrite_transcripts
 from carrel.actions.records import commit_changes, iter_records
-from carrel.actions.sessions.transcript_mirror import mirror_session, transcript_folder
 from carrel.core.access import Actor
-from carrel.core.agents.agent import agent_config, agent_from_record
+from carrel.core.agents.agent import agent_config
 from carrel.core.approvals import TRANSITIONS, ApprovalStatus, approval_from_record
 from carrel.core.errors import Busy, Conflict, ValidationError
 from carrel.core.identifiers import Scope, ScopeKind
 from carrel.core.maintenance.text_columns import TEXT_COLUMNS, RowRewrite, purge_row
 from carrel.core.redaction.text_purge import TextPurge
-from carrel.core.sessions.session import Session
 from carrel.core.store.commit import Commit
 from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.ports import CorruptContent, Ports
 
 CANCELLED_REASON: Final = "a text of its arguments was purged"
 _VERSIONS, _RECORDS, _CONTENTS = "versions", "records", "contents"
-_STAGES: Final = (_VERSIONS, _RECORDS, *TEXT_COLUMNS, _CONTENTS)
+_SESSIONS: Final = "session"
+_STAGES: Final = tuple(dict.fromkeys((_VERSIONS, _SESSIONS, _RECORDS, *TEXT_COLUMNS, _CONTENTS)))
+"""Sessions before records: approvals of a session with a new id are changed with it."""
 _MAX_PASSES: Final = 5
 """A pass that changed something is followed by another one, which finds concurrent writes."""
 _MAX_EXAMINED: Final = 5000
@@ -128,6 +129,9 @@ async def _run_batch(
         return step.examined, _advance(state, step.position, counts)
     if stage == _RECORDS:
         return await _purge_records(ports, actor, purge, state, dry_run=dry_run)
+    if stage == _SESSIONS:
+        rows = await purge_sessions(ports, actor, purge, after, dry_run=dry_run)
+        return rows.examined, _advance(state, rows.position, {stage: len(rows.changed)})
     if stage == _CONTENTS:
         before = ports.clock.now() - _UPLOAD_MS
         deleted = 0 if dry_run else await ports.erasure.delete_unreferenced(purge.is_in, before)
@@ -137,7 +141,7 @@ async def _run_batch(
         actor.tenant, stage, rewrite, after=after, limit=_row_limit(stage), dry_run=dry_run
     )
     if stage == "session_entry" and rows.changed and not dry_run:
-        await _rewrite_transcripts(ports, actor, {(key[1], key[2]) for key in rows.changed})
+        await rewrite_transcripts(ports, actor.tenant, {(key[1], key[2]) for key in rows.changed})
     return rows.examined, _advance(state, rows.position, {stage: len(rows.changed)})
 
 
@@ -220,27 +224,6 @@ async def _cancel_call(ports: Ports, purge: TextPurge, record: Record, *, dry_ru
         except (Busy, Conflict):
             return False
     return True
-
-
-async def _rewrite_transcripts(ports: Ports, actor: Actor, keys: set[tuple[str, str]]) -> None:
-    """Write the transcript files of changed sessions again."""
-    if ports.transcript_files is None:
-        return
-    by_agent: dict[str, list[Session]] = {}
-    for owner in sorted({owner for owner, _ in keys}):
-        ids = sorted(id for agent_id, id in keys if agent_id == owner)
-        rows = await ports.sessions.get(actor.tenant, owner, ids)
-        by_agent[owner] = [session for session in rows if session]
-    records = await ports.records.get(actor.tenant, RecordType.AGENT, list(by_agent))
-    for agent in records:
-        folder = agent and transcript_folder(agent)
-        if agent is None or not folder:
-            continue
-        owned = by_agent[agent.id]
-        await ports.transcript_files.delete(folder, f"{agent.tenant}/{agent.id}", owned)
-        for session in owned:
-            slug = agent_from_record(agent).slug
-            await mirror_session(ports, ports.transcript_files, session, folder, slug)
 
 
 async def _finish(ports: Ports, actor: Actor, state: _State) -> None:

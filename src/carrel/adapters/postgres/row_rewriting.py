@@ -81,6 +81,8 @@ async def apply_changes(connection: asyncpg.Connection, table: str, changes: Cha
         await connection.execute(
             f"UPDATE {table} SET {assignments} WHERE {condition}", *key, *values
         )
+        if table == "session" and values[0] != key[2]:
+            await connection.execute(STATEMENTS["rename_session"], *key, values[0])
         if table == "session_entry":
             terms = tsvector(owner_term(key[0], key[1]), distinct_terms(values[0].decode()))
             await connection.execute(STATEMENTS["replace_session_entry_terms"], *key, terms)

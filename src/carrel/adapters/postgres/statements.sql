@@ -844,6 +844,15 @@ SELECT id, body FROM content AS c
    AND NOT EXISTS (SELECT FROM version AS v WHERE v.base = c.id)
  ORDER BY id LIMIT $2;
 
+-- name: rename_session
+WITH entries AS (
+    UPDATE session_entry SET session = $4 WHERE tenant = $1 AND agent = $2 AND session = $3
+), terms AS (
+    UPDATE session_entry_text SET session = $4 WHERE tenant = $1 AND agent = $2 AND session = $3
+)
+UPDATE run AS r SET session = $4 FROM scope AS s
+ WHERE s.tenant = $1 AND s.kind = 'agent' AND s.name = $2 AND r.scope = s.id AND r.session = $3;
+
 -- name: replace_session_entry_terms
 UPDATE session_entry_text SET terms = $5::text::tsvector
  WHERE tenant = $1 AND agent = $2 AND session = $3 AND sequence = $4;

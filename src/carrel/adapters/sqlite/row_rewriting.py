@@ -86,6 +86,9 @@ def apply_changes(db: sqlite3.Connection, table: str, changes: Changes) -> None:
             continue
         if table == "session_entry":
             _index_again(db, key, values[0])
+        if table == "session" and values[0] != key[2]:
+            for name in ("rename_session_in_entries", "rename_session_in_runs"):
+                db.execute(STATEMENTS[name], (*key, values[0]))
         db.execute(f"UPDATE {table} SET {assignments} WHERE {condition}", (*values, *key))
 
 

@@ -666,6 +666,14 @@ UPDATE run SET session = NULL
  WHERE scope = (SELECT id FROM scope WHERE tenant = ?1 AND kind = 'agent' AND name = ?2)
    AND session = ?3;
 
+-- name: rename_session_in_entries
+UPDATE session_entry SET session = ?4 WHERE tenant = ?1 AND agent = ?2 AND session = ?3;
+
+-- name: rename_session_in_runs
+UPDATE run SET session = ?4
+ WHERE scope = (SELECT id FROM scope WHERE tenant = ?1 AND kind = 'agent' AND name = ?2)
+   AND session = ?3;
+
 -- name: indexed_entries_of_session
 SELECT e.id, e.content FROM session_entry AS e JOIN session_entry_text_docsize AS d ON d.id = e.id
  WHERE e.tenant = ? AND e.agent = ? AND e.session = ? AND e.sequence >= ?;

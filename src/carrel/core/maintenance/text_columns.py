@@ -32,7 +32,7 @@ TEXT_COLUMNS: Final[Mapping[str, Mapping[str, TextFormat]]] = {
     },
     "delivery": {"body": TextFormat.JSON_BYTES},
     "attempt": {"problem": TextFormat.TEXT},
-    "session": {"plugin": TextFormat.TEXT},
+    "session": {"id": TextFormat.TEXT, "plugin": TextFormat.TEXT},
     "session_entry": {
         "content": TextFormat.BYTES,
         "message": TextFormat.JSON,
