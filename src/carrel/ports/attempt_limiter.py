@@ -56,20 +56,20 @@ class AttemptLimiter:
         address = CLIENT_ADDRESS.get()
         if not address or not credential:
             return await check()
-        attempt = (self._network(address), credential)
-        if _UNGUESSABLE.fullmatch(credential) or await self._is_known(attempt):
-            return await self._check_then_count(attempt, check)
-        return await self._check_guess(attempt, check)
-
-    async def _check_then_count(
-        self, attempt: tuple[str, str], check: Callable[[], Awaitable[Result]]
-    ) -> Result:
+        if _UNGUESSABLE.fullmatch(credential) is None:
+            attempt = (self._network(address), credential)
+            if not await self._is_known(attempt):
+                return await self._check_guess(attempt, check)
         try:
             return await check()
         except Unauthenticated:
-            self._valid_tokens.remove(attempt)
-            self._add(attempt[0])
+            self._count_failure((self._network(address), credential))
             raise
+
+    def _count_failure(self, attempt: tuple[str, str]) -> None:
+        """Raises TooManyAttempts."""
+        self._valid_tokens.remove(attempt)
+        self._add(attempt[0])
 
     async def _is_known(self, attempt: tuple[str, str]) -> bool:
         """Return whether the token was valid here before; if not, wait until it may be checked.
@@ -94,9 +94,12 @@ class AttemptLimiter:
         end = asyncio.get_running_loop().create_future()
         self._pending[address].add(end)
         try:
-            result = await self._check_then_count(attempt, check)
+            result = await check()
             self._valid_tokens.put(attempt, True)
             return result
+        except Unauthenticated:
+            self._count_failure(attempt)
+            raise
         finally:
             self._pending[address].discard(end)
             if not self._pending[address]:
