@@ -76,6 +76,27 @@ def test_an_approved_call_runs_once_and_shows_its_result(
     expect(outcome).to_contain_text("Wrote plan.md")
 
 
+def test_an_approved_command_shows_its_structured_result(
+    signed_in_page: OpenPage, api_setup: ApiSetup
+) -> None:
+    user = signed_in_page()
+    page, agent = user.page, _agent_with_approvals(api_setup)
+    approval = _call(api_setup, agent, "bash", command="echo x > 'a b.txt'; exit 3")
+    user.visit(f"/approvals/{approval['id']}")
+    page.get_by_role("button", name="Approve").click()
+    result = page.get_by_role("region", name="Tool outcome", exact=True)
+    expect(result).to_contain_text("Exit code3")
+    expect(result).to_contain_text(re.compile(r"Duration\d+\.\d\d s"))
+    expect(result).to_contain_text("created a b.txt version 1")
+    result.get_by_text("As JSON").click()
+    json = page.get_by_role("region", name="Tool outcome as JSON")
+    expect(json).to_contain_text('"exitCode": 3')
+    user.check_accessibility()
+    result.get_by_role("link", name="a b.txt").click()
+    expect(page).to_have_url(re.compile(rf"/workspaces/{approval['workspaceId']}\?file=a"))
+    expect(page.get_by_role("heading", name="a b.txt")).to_be_visible()
+
+
 def test_a_long_call_is_approved_only_after_it_was_shown_whole(
     signed_in_page: OpenPage, api_setup: ApiSetup
 ) -> None:

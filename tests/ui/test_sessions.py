@@ -68,6 +68,32 @@ def test_a_transcript_shows_entries_search_failed_turns_and_download(
     user.check_accessibility()
 
 
+def test_a_tool_entry_shows_the_structured_result_of_its_item(
+    api_setup: ApiSetup, signed_in_page: OpenPage
+) -> None:
+    agent = api_setup.create_agent("Ada")
+    session = _session(api_setup, agent)
+    changed = [{"path": "a\u202e.txt", "version": 4, "change": "modified"}, "not a file"]
+    result = {"exitCode": 0, "timedOut": True, "truncated": True, "durationMs": 61_500}
+    structured = {**result, "outputFiles": [".carrel/output/x.txt"], "changed": changed}
+    entries = f"/v1/agents/{agent['id']}/sessions/{session}/entries"
+    for item in ({"structuredContent": structured}, {"structured": "none"}):
+        body = {"role": "tool", "content": "done", "item": item}
+        api_setup.request("POST", entries, body)
+    user = signed_in_page()
+    page = user.page
+    user.visit(f"/agents/{agent['id']}/sessions/{session}")
+    first = page.get_by_label("tool, entry 1").get_by_role("region", name="Tool outcome")
+    for text in (
+        *("Timed outyes", "Exit code0", "Duration61.50 s", "Outputcut"),
+        *("Output files.carrel/output/x.txt", "modified a␣.txt version 4"),
+    ):
+        expect(first).to_contain_text(text)
+    expect(page.get_by_label("tool, entry 2")).to_contain_text("done")
+    expect(page.get_by_label("tool, entry 2").get_by_role("region")).to_have_count(0)
+    user.check_accessibility()
+
+
 def test_search_across_sessions_links_to_the_entry(
     api_setup: ApiSetup, signed_in_page: OpenPage
 ) -> None:

@@ -13,6 +13,7 @@ import { LiteralText, MAX_CHARS } from "../../components/literal-text";
 import { AgentName, PrincipalName } from "../../components/principal-name";
 import { PropertyList } from "../../components/property-list";
 import { Time } from "../../components/time";
+import { ToolResult } from "../../components/tool-result";
 import { useSession } from "../../layout/session-context";
 import { ApprovalStatus, resultText } from "./approval-status";
 import { DecisionForm } from "./decision-form";
@@ -101,6 +102,7 @@ function Result({ approval }: { approval: Approval }) {
         <div className="stack tight">
           <h3>Response to the model</h3>
           <LiteralText text={result.content} label="Response to the model" />
+          <ToolResult reply={result} workspaceId={approval.workspaceId} />
         </div>
       )}
     </section>

@@ -14,6 +14,7 @@ import type { Entry } from "../../api/transcripts";
 import { Button } from "../../components/button";
 import { escapeText } from "../../components/escape-text";
 import { Time } from "../../components/time";
+import { ToolResult } from "../../components/tool-result";
 import { collapseIndex } from "./collapse";
 import { HighlightedText } from "./highlighted-text";
 import type { TurnState } from "./unanswered-turns";
@@ -56,6 +57,7 @@ export function TranscriptEntry({ entry, query, isTarget, unanswered }: Transcri
         </span>
       </div>
       <EntryText text={entry.content} query={query} isShort={entry.role === "tool"} />
+      <ToolResult reply={entry.item} />
       {unanswered && <UnansweredNotice state={unanswered} />}
     </li>
   );
