@@ -95,11 +95,12 @@ class AttemptLimiter:
         self._pending[address].add(end)
         try:
             result = await check()
-            self._valid_tokens.put(attempt, True)
-            return result
         except Unauthenticated:
             self._count_failure(attempt)
             raise
+        else:
+            self._valid_tokens.put(attempt, True)
+            return result
         finally:
             self._pending[address].discard(end)
             if not self._pending[address]:
