@@ -181,7 +181,7 @@ async def test_sessions_are_found_by_id_and_listed_by_scope(api: Any) -> None:
     group = await sessions.start(scope="group")
     main = await sessions.start()
     assert (group.scope, main.scope) == ("shared", "main")
-    assert (await sessions.get(group.id.upper())).id == group.id
+    assert (await sessions.get(group.id)).id == group.id
     assert {session.id for session in await sessions.list()} == {group.id, main.id}
     assert [session.id for session in await sessions.list(scope="shared")] == [group.id]
     assert (await sessions.start(main.id)).scope == "main"

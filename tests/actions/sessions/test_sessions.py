@@ -44,12 +44,12 @@ async def append_texts(
 async def test_a_session_starts_with_a_supplied_id_or_a_new_one(
     anywhere: Ports, owner: Actor
 ) -> None:
-    own = await sessions.start(anywhere, owner, "kate", id=f"{{{ID.upper()}}}", plugin="web")
+    own = await sessions.start(anywhere, owner, "kate", id=ID, plugin="web")
     fresh = [await sessions.start(anywhere, owner, "kate") for _ in range(2)]
 
     assert (own.id, own.plugin, own.mode) == (ID, "web", Audience.MAIN)
     assert len({own.id, *[session.id for session in fresh]}) == 3
-    assert await sessions.get(anywhere, owner, "kate", ID.replace("-", "")) == own
+    assert await sessions.get(anywhere, owner, "kate", ID) == own
 
 
 @pytest.mark.parametrize(

@@ -214,9 +214,9 @@ DAMAGES: dict[str, tuple[Break, str]] = {
         "delivery cursor deliveries: is past the last event",
     ),
     "a lost session": (drop("session"), "entry 1 of session 5f0c8a52-2f5e-4d3c-9f10-000000000000"),
-    "a session with a non-canonical id": (
+    "a session with an invalid id": (
         put("session", "id", "a\0b"),
-        "its id is not canonical",
+        "its id is not a session id",
     ),
     "a session with an unknown mode": (put("session", "mode", "lost"), "its mode is unknown"),
     "a session with invalid timestamps": (

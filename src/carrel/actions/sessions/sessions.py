@@ -34,7 +34,11 @@ from carrel.core.sessions.session import (
     SpeakerRole,
     TranscriptEntry,
 )
-from carrel.core.sessions.session_ids import new_session_id, parse_session_id
+from carrel.core.sessions.session_ids import (
+    new_session_id,
+    parse_session_id,
+    session_id_from_number,
+)
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.ports import Ports
 
@@ -129,7 +133,7 @@ async def get_started(
     Raises NotFound if it was deleted, and Conflict like `start_or_get`.
     """
     owner = await _resolve_agent_id(ports, actor, agent)
-    id = parse_session_id(f"{number:032x}" if request.id is None else request.id)
+    id = session_id_from_number(number) if request.id is None else parse_session_id(request.id)
     [session] = await ports.sessions.get(actor.tenant, owner, [id])
     if session is None:
         raise NotFound("no such session")
@@ -150,13 +154,12 @@ async def _adapt(ports: Ports, session: Session, new: Session) -> Session:
 
 
 def _choose_id(ports: Ports, redactor: Redactor, id: str | None) -> str:
-    """Return the canonical form of an id, or a new one. Raises ValidationError."""
+    """Return the requested id, or a new one. Raises ValidationError."""
     if id is None:
         return new_session_id(ports.clock.new_token("ses"))
-    canonical = parse_session_id(id)
-    if redactor.find_in_text(canonical):
+    if redactor.find_in_text(parse_session_id(id)):
         raise ValidationError("a session id must not contain a secret")
-    return canonical
+    return id
 
 
 async def require_runs(ports: Ports, session: Session, ids: Sequence[str | None]) -> None:
@@ -226,7 +229,7 @@ async def get(ports: Ports, actor: Actor, agent: str, id: str) -> Session:
 async def get_many(
     ports: Ports, actor: Actor, agent: str, ids: Sequence[str]
 ) -> tuple[Session, ...]:
-    """Get sessions of an agent by their canonical ids; omits missing ones."""
+    """Get sessions of an agent by their ids; omits missing ones."""
     owner = await _resolve_agent_id(ports, actor, agent)
     rows = await ports.sessions.get(actor.tenant, owner, ids)
     return tuple(session for session in rows if session)

@@ -45,8 +45,8 @@ class TranscriptCheck:
         self._last_sequences[hash((tenant, agent, id))] = last_sequence
         if last_sequence != entry_count:
             self._with_removals.add(hash((tenant, agent, id)))
-        if not _is_canonical_id(id):
-            self._findings.error(subject, "its id is not canonical")
+        if not _is_session_id(id):
+            self._findings.error(subject, "its id is not a session id")
         if mode not in _MODES:
             self._findings.error(subject, "its mode is unknown")
         is_countable = 0 <= entry_count <= last_sequence
@@ -76,11 +76,12 @@ class TranscriptCheck:
             self._findings.error(subject, "its content is not text")
 
 
-def _is_canonical_id(id: str) -> bool:
+def _is_session_id(id: str) -> bool:
     try:
-        return parse_session_id(id) == id
+        parse_session_id(id)
     except ValidationError:
         return False
+    return True
 
 
 def _is_text(content: bytes) -> bool:

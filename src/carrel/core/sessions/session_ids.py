@@ -12,20 +12,13 @@ from carrel.core.errors import ValidationError
 MAX_ID_LENGTH: Final = 255
 _MAX_NAME_BYTES: Final = 200
 """Longest encoded file name without its suffix; longer ones become a digest."""
-_HEX: Final = "[0-9a-fA-F]"
-_UUID: Final = re.compile(
-    rf"(?:urn:uuid:)?{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}|{_HEX}{{32}}"
-    rf"|\{{{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}\}}",
-    re.IGNORECASE,
-)
+_UUID: Final = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _REFUSED: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _PLAIN_BYTES: Final = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-_")
 
 
 def parse_session_id(text: str) -> str:
-    """Return a session id; every notation of a UUID is the same id. Raises ValidationError."""
-    if _UUID.fullmatch(text):
-        return _format_uuid(re.sub("[^0-9a-f]", "", text.lower().removeprefix("urn:uuid:")))
+    """Return a session id, as it is. Raises ValidationError."""
     if not 1 <= len(text) <= MAX_ID_LENGTH or _REFUSED.search(text):
         raise ValidationError(
             f"a session id must have 1 to {MAX_ID_LENGTH} characters and no control characters"
@@ -37,7 +30,9 @@ def new_session_id(seed: str) -> str:
     """Derive a version 4 UUID from an unguessable text."""
     hex_digits = hashlib.sha256(seed.encode()).hexdigest()
     variant = "89ab"[int(hex_digits[16], 16) % 4]
-    return _format_uuid(f"{hex_digits[:12]}4{hex_digits[13:16]}{variant}{hex_digits[17:32]}")
+    return session_id_from_number(
+        int(f"{hex_digits[:12]}4{hex_digits[13:16]}{variant}{hex_digits[17:32]}", 16)
+    )
 
 
 def number_from_session_id(id: str) -> int:
@@ -45,7 +40,9 @@ def number_from_session_id(id: str) -> int:
     return int(id.replace("-", ""), 16) if _UUID.fullmatch(id) else 0
 
 
-def _format_uuid(digits: str) -> str:
+def session_id_from_number(number: int) -> str:
+    """UUID of this number."""
+    digits = f"{number:032x}"
     return "-".join(digits[start:end] for start, end in pairwise((0, 8, 12, 16, 20, 32)))
 
 

@@ -22,7 +22,8 @@ pytestmark = pytest.mark.anyio
 ROOT = "/v1/agents/kate/sessions"
 ODD_IDS = [
     *("user_42", "thread/7", "..", ".", "a.jsonl", "Ada Lovelace", "50%", "été ☕", "x" * 255),
-    *("a?b#c", "A", "a", "'; --"),
+    *("a?b#c", "A", "a", "'; --", "0344931934334033AF5EEABBD448ABDD"),
+    *("5F0C8A52-2F5E-4D3C-9F10-0A8C6F9A1B2C", "urn:uuid:5f0c8a52-2f5e-4d3c-9f10-0a8c6f9a1b2c"),
 ]
 
 
@@ -92,8 +93,9 @@ async def test_a_batch_is_stored_whole_or_not_at_all(owner: httpx.AsyncClient) -
     for body, status in ((bad, 400), (large, 413), (unknown_run, 404), ([], 400)):
         refused = await owner.post(f"{url}/entries", json={"items": body})
         assert refused.status_code == status
-    mixed = await owner.post(f"{url}/entries", json={"items": items[:1], "role": "user"})
-    assert mixed.status_code == 400
+    for field in ({"role": "user"}, {"item": 0}, {"item": False}, {"content": ""}):
+        mixed = await owner.post(f"{url}/entries", json={"items": items[:1], **field})
+        assert mixed.status_code == 400
     assert (await owner.get(url)).json()["entryCount"] == 250
 
 

@@ -41,7 +41,7 @@ async def start_session(owner: httpx.AsyncClient, **body: Any) -> dict[str, Any]
 
 
 async def test_a_session_is_started_filled_closed_and_exported(owner: httpx.AsyncClient) -> None:
-    created = await owner.post(ROOT, json={"id": ID.upper(), "sourcePlugin": "telegram"})
+    created = await owner.post(ROOT, json={"id": ID, "sourcePlugin": "telegram"})
     assert created.status_code == 201
     agent = created.json()["agentId"]
     url = f"/v1/agents/{agent}/sessions/{ID}"

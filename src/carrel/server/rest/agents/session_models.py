@@ -56,7 +56,10 @@ class NewEntryBody(RequestModel, frozen=True):
     ) = None
     item: Annotated[
         Any,
-        Meta(description="Any JSON value, such as content parts or a tool call; kept as it is."),
+        Meta(
+            description="Any JSON value but null, such as content parts or a tool call. "
+            "The order of fields stays; numbers with a fraction or exponent are doubles."
+        ),
     ] = None
     run_id: Annotated[Id, Meta(description="By default, the run of the session.")] | None = None
     message_id: Name | None = None
@@ -181,13 +184,13 @@ def new_entry_from_body(body: NewEntryBody) -> NewEntry:
 
 def new_entries_from_body(body: AppendEntriesBody) -> list[NewEntry]:
     """Raises ValidationError unless the body has either one entry or `items`."""
-    fields = {name: getattr(body, name) for name in NewEntryBody.__struct_fields__}
     if body.items is not None:
-        if any(fields.values()):
+        if body != AppendEntriesBody(items=body.items):
             raise ValidationError("items must be the only field, since each has its own role")
         return [new_entry_from_body(item) for item in body.items]
     if body.role is None:
         raise ValidationError("an entry needs a role")
+    fields = {name: getattr(body, name) for name in NewEntryBody.__struct_fields__}
     return [new_entry_from_body(NewEntryBody(**fields))]
 
 
