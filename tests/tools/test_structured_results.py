@@ -19,6 +19,7 @@ from carrel.core.identifiers import Path
 from carrel.core.overlay.file_changes import ChangeKind, FileChange
 from carrel.ports import Ports
 from carrel.tools.calls import run_call
+from carrel.tools.registry import ALL_TOOLS
 
 pytestmark = pytest.mark.anyio
 
@@ -326,3 +327,10 @@ async def test_writes_and_edits_return_the_version(tools: ToolTenant) -> None:
         tools, "edit", file_path="a", old_string="x", new_string="yy", replace_all=True
     )
     assert edited == {"path": "a", "version": 2, "size": 5, "redacted": [], "replacements": 2}
+
+
+def test_schemas_are_derived_from_their_types_once() -> None:
+    """Deriving those of one agent's tools takes milliseconds, at each cold start."""
+    for tool in ALL_TOOLS:
+        assert tool.schema is tool.schema
+        assert tool.output_schema is tool.output_schema

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -21,8 +22,9 @@ APPROVAL: Final[Mapping[str, Any]] = {
 """Structured content of a reply to a call that awaits approval."""
 
 
+@cache
 def build_output_schema(
-    results: Sequence[type[msgspec.Struct]], *, can_wait: bool
+    results: tuple[type[msgspec.Struct], ...], *, can_wait: bool
 ) -> Mapping[str, Any]:
     """Schema without references of an object of one of the types.
 

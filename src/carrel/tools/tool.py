@@ -15,6 +15,7 @@ For example::
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Set
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -166,24 +167,30 @@ class Tool(Struct, frozen=True):
     @property
     def schema(self) -> Mapping[str, Any]:
         """JSON Schema of the arguments, strict and without references."""
-        document = msgspec.json.schema(self.arguments)
-        definitions = document["$defs"]
-        definition = definitions[self.arguments.__name__]
-        defaults = {field.encode_name: field.default for field in fields(self.arguments)}
-        return {
-            "type": "object",
-            "properties": {
-                name: _inline_enum(property_schema, definitions, defaults[name])
-                for name, property_schema in definition["properties"].items()
-            },
-            "required": definition["required"],
-            "additionalProperties": False,
-        }
+        return _build_arguments_schema(self.arguments)
 
     @property
     def output_schema(self) -> Mapping[str, Any]:
         """JSON Schema of the structured result of a call without an error."""
         return build_output_schema(self.results, can_wait=self.can_wait)
+
+
+@cache
+def _build_arguments_schema(arguments: type[ToolArguments]) -> Mapping[str, Any]:
+    """Schema of a type of arguments; deriving it from the type is slow."""
+    document = msgspec.json.schema(arguments)
+    definitions = document["$defs"]
+    definition = definitions[arguments.__name__]
+    defaults = {field.encode_name: field.default for field in fields(arguments)}
+    return {
+        "type": "object",
+        "properties": {
+            name: _inline_enum(property_schema, definitions, defaults[name])
+            for name, property_schema in definition["properties"].items()
+        },
+        "required": definition["required"],
+        "additionalProperties": False,
+    }
 
 
 def _inline_enum(
