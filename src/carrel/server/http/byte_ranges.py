@@ -38,8 +38,11 @@ def wants_bytes(request: Request[Any, Any]) -> bool:
 def parse_range(request: Request[Any, Any], etag: str, size: int) -> tuple[int, int] | None:
     """First byte and end of the requested part; None for the whole content.
 
-    Several ranges are answered by the whole. Raises RangeNotSatisfiable.
+    Several ranges are answered by the whole, and so is HEAD, for which ranges are not defined.
+    Raises RangeNotSatisfiable.
     """
+    if request.is_head:
+        return None
     value = request.header(b"range")
     if_range = request.header(b"if-range")
     if value is None or (if_range is not None and if_range.strip() != etag):

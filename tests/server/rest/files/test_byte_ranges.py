@@ -42,6 +42,14 @@ async def test_a_range_is_that_part(
         assert got.headers["repr-digest"] == repr_digest(content)
 
 
+async def test_head_has_no_ranges(byte_owner: httpx.AsyncClient, root: str) -> None:
+    await byte_owner.put(f"{root}/a.bin", content=b"0123456789", headers=BYTES)
+    for spec in ("1-2", "20-30"):
+        head = await byte_owner.head(f"{root}/a.bin", headers={**WANT, "Range": f"bytes={spec}"})
+        assert (head.status_code, head.headers["content-length"]) == (200, "10")
+        assert "content-range" not in head.headers
+
+
 @pytest.mark.parametrize(
     "headers",
     [

@@ -19,6 +19,7 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
+from carrel.adapters.s3.bucket import transfer_seconds
 from carrel.core.outages import Unreachable
 from carrel.ports.blobs import PART_BYTES
 
@@ -30,11 +31,12 @@ _FIRST_PAUSE_SECONDS: Final = 0.2
 _TRANSIENT_STATUSES: Final = frozenset({408, 429, 500, 502, 503, 504})
 
 
-async def put_file(store: S3Store, key: str, file: IO[bytes], size: int, seconds: float) -> None:
-    """Store a file under a key, in at most these seconds. Raises Unreachable.
+async def put_file(store: S3Store, key: str, file: IO[bytes], size: int) -> None:
+    """Store a file under a key. Raises Unreachable.
 
     Attempts that fail at the connection or the server are repeated.
     """
+    seconds = transfer_seconds(size)
     try:
         async with (
             asyncio.timeout(seconds),
