@@ -13,6 +13,7 @@ from tests.support.stores import open_ports
 
 from carrel.actions.idempotency import (
     CLAIM_LEASE_MS,
+    VAULT_CONTEXT,
     IdempotentOperation,
     json_codec,
     parse_key,
@@ -69,11 +70,16 @@ async def test_a_result_that_is_not_final_and_an_error_release_the_key() -> None
     assert await run(ports, "final") == "final"
 
 
+def stored(ports: Ports, operation: IdempotentOperation[str]) -> str:
+    """The fingerprint as it is stored."""
+    return ports.vault.conceal(operation.fingerprint, VAULT_CONTEXT)
+
+
 @pytest.mark.parametrize("lease_ms", [CLAIM_LEASE_MS, None])
 async def test_only_a_claim_with_a_lease_is_taken_over(lease_ms: int | None) -> None:
     clock = MovableClock()
     ports = sample_ports(clock)
-    await ports.idempotency.claim(OPERATION.key, "same", clock.now(), 0)
+    await ports.idempotency.claim(OPERATION.key, stored(ports, OPERATION), clock.now(), 0)
     with pytest.raises(IdempotencyInFlight):
         await run(ports, "early", lease_ms=lease_ms)
     clock.ahead += CLAIM_LEASE_MS + 1
@@ -112,7 +118,7 @@ async def test_a_rebuilt_result_that_lacks_parts_does_not_replace_the_first(tmp_
         async def commit() -> str:
             await put_text(ports, "x", idempotency_key=operation.key)
             assert await repeat() == "without its messages"
-            claim = await ports.idempotency.claim(operation.key, "same", 0, 0)
+            claim = await ports.idempotency.claim(operation.key, stored(ports, operation), 0, 0)
             assert isinstance(claim, Committed), "nothing is stored yet"
             return "with its messages"
 

@@ -84,11 +84,16 @@ def parse_key(actor: Actor, operation: tuple[str, ...], key: str, label: str) ->
 
     `label` is the key's name in the protocol. Raises ValidationError.
     """
-    if not _KEY.fullmatch(key):
-        raise ValidationError(f"an {label} is 1 to 255 visible ASCII characters")
+    check_key(key, label)
     name, *parameters = operation
     owner = [name, actor.name, actor.scope.kind, actor.scope.name, *parameters]
     return IdempotencyKey(actor.tenant, _encode(owner).decode(), key)
+
+
+def check_key(key: str, label: str) -> None:
+    """Raise ValidationError if this is no idempotency key."""
+    if not _KEY.fullmatch(key):
+        raise ValidationError(f"an {label} is 1 to 255 visible ASCII characters")
 
 
 async def run_once(
@@ -123,12 +128,12 @@ async def run_once(
 
 async def _claim(ports: Ports, operation: IdempotentOperation[Any]) -> Claim:
     """Claim the key; poll while another request holds it."""
+    # Encrypted, since a text to be purged could be guessed from the hash of its request.
+    fingerprint = ports.vault.conceal(operation.fingerprint, VAULT_CONTEXT)
     for delay in (*(_POLL_DELAYS_SECONDS if operation.polls else ()), None):
         now = ports.clock.now()
         stale_before = 0 if operation.lease_ms is None else now - operation.lease_ms
-        claim = await ports.idempotency.claim(
-            operation.key, operation.fingerprint, now, stale_before
-        )
+        claim = await ports.idempotency.claim(operation.key, fingerprint, now, stale_before)
         is_pending = isinstance(claim, InProgress) or (
             isinstance(claim, Committed) and operation.rebuild is None
         )

@@ -28,7 +28,12 @@ SECRET_RESPONSES: Final = {
     "people_invite",
 }
 """Their responses have a secret that is shown once: a lost one is answered with 409."""
-REPEATABLE: Final = {"runs_cancel", "sessions_close", "sessions_delete"}
+REPEATABLE: Final = {
+    *("runs_cancel", "sessions_close", "sessions_delete", "approvals_answer", "purge_purge"),
+    *("pins_accept_for_all", "pins_accept_default_for_all"),
+    *("pins_roll_back_for_all", "pins_roll_back_default_for_all"),
+    *(f"{layer}_files_redact" for layer in ("agents", "templates", "defaults", "workspaces")),
+}
 """Done twice, they have the effect of once."""
 
 

@@ -26,7 +26,7 @@ from carrel.server.http.error_responses import (
     problem_response,
     refusal_response,
 )
-from carrel.server.http.idempotency import IDEMPOTENCY_HEADER, respond_once
+from carrel.server.http.idempotency import idempotency_key_value, respond_once
 from carrel.server.http.metrics import Metrics
 from carrel.server.http.read_timeouts import ReadTimeouts
 from carrel.server.http.request_context import CompiledEndpoint, RequestContext, basic_to_bearer
@@ -222,7 +222,7 @@ class HttpApp:
         endpoint = compiled.endpoint
         if endpoint.body is not None:
             await compiled.read_body(request, ctx)
-        if endpoint.idempotent and (key := ctx.headers.get(IDEMPOTENCY_HEADER)) is not None:
+        if (key := idempotency_key_value(endpoint, request)) is not None:
             return await respond_once(endpoint, request, key, ctx.query)
         return await compiled.run(request)
 

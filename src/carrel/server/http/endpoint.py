@@ -194,6 +194,8 @@ class Endpoint:
     description: str = ""
     idempotent: bool = False
     """Honours an Idempotency-Key."""
+    is_write: Callable[[Request[Any, Any]], bool] | None = None
+    """Whether a request writes, if only some do; the key of others is ignored."""
     rebuild: ResponseRebuilder | None = None
     """Builds a lost response again, from the committed versions."""
     complete: ResponseCompleter | None = None
@@ -237,6 +239,7 @@ class EndpointOptions(TypedDict, total=False):
     response_headers: tuple[str, ...]
     tag: str
     idempotent: bool
+    is_write: Callable[[Request[Any, Any]], bool]
     rebuild: ResponseRebuilder
     complete: ResponseCompleter
     max_body: int

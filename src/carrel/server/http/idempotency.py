@@ -35,6 +35,13 @@ _decode: Final = msgspec.msgpack.Decoder(_SealedResponse).decode
 _decode_json: Final = msgspec.json.Decoder(_SealedResponse).decode
 
 
+def idempotency_key_value(endpoint: Endpoint, request: Request[Any, Any]) -> bytes | None:
+    """Value of the header, or None if the request has none or must not be run only once."""
+    if not endpoint.idempotent or (endpoint.is_write and not endpoint.is_write(request)):
+        return None
+    return request.headers.get(IDEMPOTENCY_HEADER)
+
+
 async def respond_once(
     endpoint: Endpoint, request: Request[Any, Any], header_value: bytes, query: bytes
 ) -> Response:

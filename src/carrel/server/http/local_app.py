@@ -12,7 +12,7 @@ from carrel.core.outages import StorageFull
 from carrel.ports import CorruptContent, Ports, request_scope
 from carrel.server.http.endpoint import Endpoint, Headers, Request
 from carrel.server.http.error_responses import failure_response, refusal_response
-from carrel.server.http.idempotency import IDEMPOTENCY_HEADER, respond_once
+from carrel.server.http.idempotency import idempotency_key_value, respond_once
 from carrel.server.http.metrics import RouteHistogram
 from carrel.server.http.read_timeouts import ReadTimeouts
 from carrel.server.http.request_context import CompiledEndpoint
@@ -66,7 +66,7 @@ class LocalApp:
             endpoint = compiled.endpoint
             if endpoint.body is not None:
                 await _read_body(compiled, request, body)
-            if endpoint.idempotent and (key := headers.get(IDEMPOTENCY_HEADER)) is not None:
+            if (key := idempotency_key_value(endpoint, request)) is not None:
                 response = await respond_once(endpoint, request, key, query)
             else:
                 response = await compiled.run(request)

@@ -45,6 +45,7 @@ class PurgeStepModel(ResponseModel, frozen=True):
     responses={200: PurgeStepModel},
     refusals=(ValidationError, Forbidden, Busy, Conflict),
     tag="Tenant",
+    idempotent=True,
 )
 async def purge(request: Request[PurgeBody, None]) -> Response:
     """Remove a text from everything that the tenant stores; one step per request.

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
+from carrel.actions.idempotency import check_key
 from carrel.core.access import Permission
 from carrel.core.errors import (
     Busy,
@@ -19,7 +20,14 @@ from carrel.core.errors import (
     WorkspaceTooLarge,
 )
 from carrel.core.sessions.session_ids import MAX_ID_LENGTH
-from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
+from carrel.server.http.endpoint import (
+    Request,
+    RequestHeader,
+    RequestModel,
+    ResponseModel,
+    endpoint,
+)
+from carrel.server.http.idempotency import IDEMPOTENCY_HEADER
 from carrel.server.http.query_fields import Id
 from carrel.server.http.response import Response
 from carrel.server.rest.sandbox.approvals import ApprovalModel, approval_to_model
@@ -28,6 +36,10 @@ from carrel.tools.calls import run_call as call_tool
 from carrel.tools.schema_formats import SchemaFormat, describe_tool
 
 _TAG: Final = "Tools"
+_CALL_KEY: Final = RequestHeader(
+    "Idempotency-Key",
+    f"The `callId`, if the body has none; at most {MAX_CALL_ID_LENGTH} characters.",
+)
 
 
 class ToolListQuery(RequestModel, frozen=True):
@@ -104,6 +116,7 @@ async def tools_list(request: Request[Any, ToolListQuery]) -> Response:
         *(ValidationError, NotFound, Forbidden, Conflict, IdempotencyInFlight, Busy),
         *(WorkspaceTooLarge, TooManyCommands),
     ),
+    headers=(_CALL_KEY,),
     tag=_TAG,
 )
 async def tools_call(request: Request[ToolCallBody]) -> Response:
@@ -113,6 +126,9 @@ async def tools_call(request: Request[ToolCallBody]) -> Response:
     result, or repeat the call with the same `callId`.
     """
     body = request.body
+    call_id = body.call_id
+    if call_id is None and (call_id := request.header(IDEMPOTENCY_HEADER)) is not None:
+        check_key(call_id, _CALL_KEY.name)
     context = await open_tool_context(
         request.ports,
         request.actor,
@@ -121,7 +137,7 @@ async def tools_call(request: Request[ToolCallBody]) -> Response:
         session=body.session_id,
         run=body.run_id,
     )
-    reply = await call_tool(context, request.params["name"], body.arguments, body.call_id)
+    reply = await call_tool(context, request.params["name"], body.arguments, call_id)
     if reply.approval is not None:
         approval = await approval_to_model(request.ports, reply.approval)
         return Response.json(ToolApprovalPendingModel(approval=approval), 202)

@@ -260,6 +260,7 @@ def _redact_endpoint(collection: FileCollection) -> Endpoint:
         permission=Permission.TENANT_ADMIN,
         responses={204: None},
         refusals=(ValidationError, Forbidden, NotFound, Busy, Conflict),
+        idempotent=True,
         **collection.endpoint_options("redact"),
     )
     async def redact(request: AnyRequest) -> Response:

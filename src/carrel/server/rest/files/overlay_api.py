@@ -57,6 +57,16 @@ _MAX_BODY_BYTES: Final = 6 * 4 * 2**20 + 2**16
 OverlayRequest: TypeAlias = Request[dict[str, Any], Any]
 
 
+def _is_write(request: OverlayRequest) -> bool:
+    action = request.body.get("action")
+    return isinstance(action, str) and action in _WRITERS
+
+
+async def _rebuild_write(_: OverlayRequest, versions: tuple[int, ...]) -> Response:
+    """Respond like every write that was committed."""
+    return Response.json(OK_RESPONSE)
+
+
 @endpoint(
     "POST",
     "/api/workspaces/files",
@@ -79,6 +89,9 @@ OverlayRequest: TypeAlias = Request[dict[str, Any], Any]
     tag="Workspace overlay",
     error_dialect=OVERLAY_DIALECT,
     max_body=_MAX_BODY_BYTES,
+    idempotent=True,
+    is_write=_is_write,
+    rebuild=_rebuild_write,
 )
 async def handle_action(request: OverlayRequest) -> Response:
     """Read or write files of an agent, a template or the defaults.
@@ -214,7 +227,11 @@ async def _put(request: OverlayRequest, stack: Stack) -> Response:
     except UnicodeEncodeError:
         raise ValidationError("content is not valid Unicode") from None
     condition = await _condition(request, stack, path)
-    options = WriteOptions(condition, accept_template_update=_flag(request, "acceptTemplateUpdate"))
+    options = WriteOptions(
+        condition,
+        accept_template_update=_flag(request, "acceptTemplateUpdate"),
+        idempotency_key=request.idempotency_key,
+    )
     await files.put(request.ports, stack, path, stored, request.actor, options)
     return Response.json(OK_RESPONSE)
 
@@ -238,7 +255,8 @@ async def _condition(request: OverlayRequest, stack: Stack, path: Path) -> Write
 async def _delete(request: OverlayRequest, stack: Stack) -> Response:
     path = _path(request)
     with suppress(NotFound):
-        await files.delete(request.ports, stack, path, request.actor)
+        options = WriteOptions(idempotency_key=request.idempotency_key)
+        await files.delete(request.ports, stack, path, request.actor, options)
     return Response.json(OK_RESPONSE)
 
 

@@ -237,6 +237,7 @@ async def roll_back(request: Request[RollBackPinBody]) -> Response:
     refusals=(ValidationError, Forbidden, NotFound, Busy),
     id="pins_accept_for_all",
     tag=_TAG,
+    idempotent=True,
 )
 async def accept_for_all(request: Request[AcceptPinBody]) -> Response:
     """Accept a pinned update for every agent of a template.
@@ -255,6 +256,7 @@ async def accept_for_all(request: Request[AcceptPinBody]) -> Response:
     refusals=(ValidationError, Forbidden, NotFound, Busy),
     id="pins_accept_default_for_all",
     tag=_TAG,
+    idempotent=True,
 )
 async def accept_default_for_all(request: Request[AcceptPinBody]) -> Response:
     """Accept a pinned update for every agent that inherits it from the defaults.
@@ -285,6 +287,7 @@ async def _accept_for_all(request: Request[AcceptPinBody], template: str | None)
     refusals=(ValidationError, Forbidden, NotFound, Busy),
     id="pins_roll_back_for_all",
     tag=_TAG,
+    idempotent=True,
 )
 async def roll_back_for_all(request: Request[RollBackAllBody]) -> Response:
     """Roll back what was accepted for every agent of a template.
@@ -303,6 +306,7 @@ async def roll_back_for_all(request: Request[RollBackAllBody]) -> Response:
     refusals=(ValidationError, Forbidden, NotFound, Busy),
     id="pins_roll_back_default_for_all",
     tag=_TAG,
+    idempotent=True,
 )
 async def roll_back_default_for_all(request: Request[RollBackAllBody]) -> Response:
     """Roll back what was accepted for every agent that inherits from the defaults.

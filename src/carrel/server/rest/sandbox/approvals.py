@@ -188,6 +188,7 @@ async def get(request: Request[None, ApprovalWaitQuery]) -> Response:
     refusals=(ValidationError, NotFound, Forbidden, Conflict, Expired, Busy),
     id="approvals_answer",
     tag=_TAG,
+    idempotent=True,
 )
 async def answer(request: Request[ApprovalDecisionBody]) -> Response:
     """Approve or deny a tool call.
