@@ -82,6 +82,28 @@ async def test_a_page_of_an_allowed_origin_reads_and_writes_with_a_token(server:
     assert "Origin" in written.headers["vary"]
 
 
+async def test_a_page_may_read_the_headers_of_files(server: FullApp) -> None:
+    owner = await server.owner()
+    client = app_with(server, PAGE)
+    headers = {"Authorization": owner.headers["Authorization"], "Origin": PAGE}
+    created = await owner.post("/v1/agents", json={"slug": "kate", "name": "Kate"})
+    url = f"/v1/agents/{created.json()['id']}/files"
+    body = b"ghp_" + b"a1B2" * 9
+    sent = {**headers, "Content-Type": "application/octet-stream"}
+    written = await client.put(f"{url}/a.bin", content=body, headers=sent)
+    read = await client.get(
+        f"{url}/a.bin", headers={**headers, "Accept": "application/octet-stream"}
+    )
+    names: set[str] = set()
+    for answer in (written, read, await client.get(url, headers=headers)):
+        assert answer.status_code == 200, answer.text
+        exposed = answer.headers["access-control-expose-headers"].lower().split(", ")
+        own = {name for name in answer.headers if name.startswith("carrel-")}
+        assert own <= set(exposed)
+        names |= own
+    assert names >= {"carrel-redacted", "carrel-version"}
+
+
 async def test_errors_reach_the_page_too(server: FullApp) -> None:
     client = app_with(server, PAGE)
     for path, status in ((FILES, 401), ("/v1/missing", 401), ("/missing", 404)):

@@ -18,7 +18,8 @@ _HEADER_NAMES: Final = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
 _METHOD: Final = re.compile(rb"[A-Z]{1,32}")
 _MAX_AGE_SECONDS: Final = b"3600"
 _EXPOSED_HEADERS: Final = (
-    b"Accept-Ranges, Allow, Content-Disposition, Content-Range, ETag, Location, Mcp-Session-Id"
+    b"Accept-Ranges, Allow, Carrel-Agent, Carrel-Redacted, Carrel-Version, Carrel-Warning"
+    b", Content-Disposition, Content-Range, ETag, Location, Mcp-Session-Id"
     b", Openwop-Idempotent-Replay, Repr-Digest, Retry-After, WWW-Authenticate, X-Request-Id"
 )
 _ALLOW_ORIGIN: Final = b"access-control-allow-origin"
