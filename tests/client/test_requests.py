@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from email.utils import formatdate
 from typing import Any
 
 import httpx
@@ -32,6 +34,7 @@ from carrel_client.requests import (
     MAX_ATTEMPTS,
     MAX_PAUSE_SECONDS,
     api_path,
+    parse_retry_after,
     send_idempotent,
     send_with_retry,
 )
@@ -152,8 +155,29 @@ def test_pause_is_at_least_the_servers_retry_after_up_to_a_limit() -> None:
     sent, pauses, end = drive(send_with_retry(get_request()), too_long)
     assert isinstance(end, ServerError)
     assert (len(sent), pauses) == (1, [])
-    _, [pause], _ = drive(send_with_retry(get_request()), failure(after="Fri, 31 Dec 1999"), OK)
-    assert pause < 1
+    for past_or_invalid in ("Fri, 31 Dec 1999 23:59:59 GMT", "Fri, 31 Dec 1999", "soon", "-5"):
+        _, [pause], _ = drive(send_with_retry(get_request()), failure(after=past_or_invalid), OK)
+        assert pause < 1
+
+
+@pytest.mark.parametrize("zone", ["GMT", "-0000"])
+def test_a_retry_after_may_be_a_date(zone: str) -> None:
+    def date_after(seconds: float) -> str:
+        return formatdate(time.time() + seconds, usegmt=True).replace("GMT", zone)
+
+    _, [pause], _ = drive(send_with_retry(get_request()), failure(after=date_after(20)), OK)
+    assert 18 < pause <= 21
+    sent, pauses, end = drive(send_with_retry(get_request()), failure(after=date_after(3600)))
+    assert isinstance(end, ServerError)
+    assert (len(sent), pauses) == (1, [])
+
+
+@given(st.text() | st.integers().map(lambda n: f"Fri, 31 Dec 2099 23:59:59 {n:+}"))
+@example("Fri, 31 Dec 2099 23:59:59 +99999999999999999999")
+@example("Fri, 31 Dec 99999 23:59:59 GMT")
+@example("٣")
+def test_any_retry_after_is_a_number_of_seconds(text: str) -> None:
+    assert parse_retry_after(text) >= 0
 
 
 def test_pauses_are_spread_over_clients() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping
+from datetime import timezone
+from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import quote
@@ -173,5 +175,17 @@ def response_error(response: HttpResponse) -> tuple[CarrelError, str | None]:
 def pause_before_retry(attempt: int, requested: str | None) -> float:
     """Return an exponential, randomized pause, at least ``Retry-After``, in seconds."""
     spread = FIRST_PAUSE_SECONDS * float(2 ** (attempt - 1)) * (0.5 + random.random())
-    is_number = requested and requested.isascii() and requested.isdigit()
-    return spread + float(requested or 0) if is_number else spread
+    return spread + parse_retry_after(requested or "")
+
+
+def parse_retry_after(text: str) -> float:
+    """Return the seconds of a ``Retry-After``, a number or a date; 0 for any other text."""
+    if text.isascii() and text.isdigit():
+        return float(text)
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return 0.0
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=timezone.utc)
+    return max(0.0, moment.timestamp() - time.time())
