@@ -122,7 +122,7 @@ def postgres_server() -> str:
 def postgres_template(postgres_server: str) -> str:
     """The name of the database that `databases.prepare` filled."""
     name = run(databases.create(postgres_server))
-    run(databases.prepare(databases.within(postgres_server, name)))
+    run(databases.prepare(databases.database_url(postgres_server, name)))
     return name
 
 
@@ -135,16 +135,16 @@ def postgres_copies(postgres_server: str, postgres_template: str) -> Iterator[da
 @pytest.fixture
 def postgres_url(postgres_server: str, postgres_copies: databases.Copies) -> Iterator[str]:
     """The URL of a database with the content of the template."""
-    name = postgres_copies.take()
-    yield databases.within(postgres_server, name)
-    postgres_copies.give_back(name)
+    name = postgres_copies.acquire()
+    yield databases.database_url(postgres_server, name)
+    postgres_copies.release(name)
 
 
 @pytest.fixture
 def empty_postgres_url(postgres_server: str) -> str:
     """The URL of an empty database."""
     name = run(databases.create(postgres_server))
-    return databases.within(postgres_server, name)
+    return databases.database_url(postgres_server, name)
 
 
 @pytest.fixture(scope="session")

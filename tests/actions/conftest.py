@@ -43,12 +43,12 @@ def stores(request: pytest.FixtureRequest, tmp_path: File) -> Iterator[Stores]:
 
     def database() -> str:
         copies = request.getfixturevalue("postgres_copies")
-        taken.append(copies.take())
-        return databases.within(request.getfixturevalue("postgres_server"), taken[-1])
+        taken.append(copies.acquire())
+        return databases.database_url(request.getfixturevalue("postgres_server"), taken[-1])
 
     yield Stores(tmp_path, database)
     for name in taken:
-        request.getfixturevalue("postgres_copies").give_back(name)
+        request.getfixturevalue("postgres_copies").release(name)
 
 
 @pytest.fixture

@@ -119,7 +119,7 @@ async def test_concurrent_queries_are_answered() -> None:
 
 
 async def test_setting_names_the_model(tmp_path: File) -> None:
-    model = tiny_embedding_model.saved(tmp_path / "model")
+    model = tiny_embedding_model.save_model(tmp_path / "model")
     for setting, expected in (("", []), (str(model), ["Ada parks her car"])):
         async with carrel.open(tmp_path / f"data{bool(setting)}", semantic_model=setting) as client:
             await client.agents.create("ada")
@@ -144,7 +144,7 @@ async def test_invalid_model_is_refused_at_startup(tmp_path: File) -> None:
     empty.mkdir()
     assert f"{empty} is not a model2vec model" in await refusal(tmp_path, empty)
     for name in ("model.safetensors", "tokenizer.json", "config.json"):
-        model = tiny_embedding_model.saved(tmp_path / name)
+        model = tiny_embedding_model.save_model(tmp_path / name)
         (model / name).write_text("{")
         assert f"{model} is not a model2vec model" in await refusal(tmp_path, model)
 
@@ -160,7 +160,7 @@ async def test_model_with_non_finite_numbers_is_damaged(tmp_path: File) -> None:
 async def test_model_without_the_extra_is_refused_and_everything_else_works(
     tmp_path: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = tiny_embedding_model.saved(tmp_path / "model")
+    model = tiny_embedding_model.save_model(tmp_path / "model")
     monkeypatch.setitem(sys.modules, "model2vec", None)
     monkeypatch.delitem(sys.modules, "carrel.adapters.model2vec")
     message = await refusal(tmp_path, model)

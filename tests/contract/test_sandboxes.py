@@ -46,7 +46,7 @@ async def workspace(
     else:
         provider = remote_providers(request.param)
         yield CommandRunner(provider.sandbox, provider.bounds)
-        await wait_until(lambda: provider.service.alive == [], "no instance is alive")
+        await wait_until(lambda: provider.service.running_instances == [], "no instance is alive")
 
 
 def kinds_of(result: CommandResult) -> dict[str, FileKind]:

@@ -42,7 +42,7 @@ class Functions:
     names: set[str]
     memory_mb: int = 512
     milliseconds: int = 900_000
-    alive: list[str] = field(default_factory=list)
+    running_instances: list[str] = field(default_factory=list)
     leftovers: list[str] = field(default_factory=list)
     """Names in the /tmp directories of instances after their calls."""
     fails: bool = False
@@ -64,11 +64,11 @@ class Functions:
         self.count += 1
         instance = self.root / f"instance-{self.count}"
         instance.mkdir()
-        self.alive.append(instance.name)
+        self.running_instances.append(instance.name)
         try:
             code, output = await self._serve(body, instance)
         finally:
-            self.alive.remove(instance.name)
+            self.running_instances.remove(instance.name)
         self.leftovers += [entry.name for entry in instance.iterdir()]
         if code or self.fails or len(output) > MAX_PAYLOAD_BYTES:
             problem = {"errorType": "Runtime.ExitError", "errorMessage": "signal: killed"}

@@ -27,7 +27,7 @@ class Daytona:
     count: int = 0
 
     @property
-    def alive(self) -> list[str]:
+    def running_instances(self) -> list[str]:
         return list(self.sandboxes)
 
     def app(self) -> Starlette:

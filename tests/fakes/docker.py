@@ -42,7 +42,7 @@ class Engine:
     created: list[dict[str, Any]] = field(default_factory=list)
 
     @property
-    def alive(self) -> list[str]:
+    def running_instances(self) -> list[str]:
         return list(self.containers)
 
     def app(self) -> Starlette:

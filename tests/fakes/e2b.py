@@ -31,7 +31,7 @@ class E2B:
     memory_mb: int = 512
 
     @property
-    def alive(self) -> list[str]:
+    def running_instances(self) -> list[str]:
         return list(self.computers)
 
     def app(self) -> Starlette:

@@ -40,7 +40,7 @@ class Cluster:
     """Reason why no pod starts."""
 
     @property
-    def alive(self) -> list[str]:
+    def running_instances(self) -> list[str]:
         return list(self.pods)
 
     def app(self) -> Starlette:

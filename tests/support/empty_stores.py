@@ -34,7 +34,7 @@ HOUR: Final = 3_600_000
 AGENT: Final = Scope("acme", ScopeKind.AGENT, "marco")
 TEMPLATE: Final = Scope("acme", ScopeKind.TEMPLATE, "sales")
 SOUL: Final = Path("SOUL.md")
-TALKS: Final = [f"5f0c8a52-2f5e-4d3c-9f10-00000000000{n}" for n in range(2)]
+SESSION_IDS: Final = [f"5f0c8a52-2f5e-4d3c-9f10-00000000000{n}" for n in range(2)]
 LARGE: Final = Path("large.txt")
 
 
@@ -98,7 +98,7 @@ async def keep_only(shelter: OpenedStore, versions: int) -> None:
     assert isinstance(outcome, Applied)
 
 
-async def fill(shelter: OpenedStore, *, talks: bool = True) -> None:
+async def fill(shelter: OpenedStore, *, sessions: bool = True) -> None:
     """Histories, a tombstone, large blobs, runs, records, idempotency keys, deliveries, events."""
     store = shelter.store
     for n in range(3):
@@ -139,16 +139,18 @@ async def fill(shelter: OpenedStore, *, talks: bool = True) -> None:
     await store.deliveries.record_attempts(
         [(delivery, DeliveryAttempt(NOW, PostResult(None, "no", 3)))]
     )
-    if talks:
-        await talk(store)
+    if sessions:
+        await add_sessions(store)
 
 
-async def talk(store: Any) -> None:
+async def add_sessions(store: Any) -> None:
     """Add entries to one session, and none to another."""
-    talks = [Session("acme", id, "marco", Audience.MAIN, "", NOW, None, 0, NOW) for id in TALKS]
-    await store.sessions.start(talks)
+    sessions = [
+        Session("acme", id, "marco", Audience.MAIN, "", NOW, None, 0, NOW) for id in SESSION_IDS
+    ]
+    await store.sessions.start(sessions)
     entries = tuple(TranscriptEntry(0, NOW + n, SpeakerRole.USER, f"said {n} é") for n in range(3))
-    await store.sessions.append([SessionAppend("acme", TALKS[0], "marco", entries)])
+    await store.sessions.append([SessionAppend("acme", SESSION_IDS[0], "marco", entries)])
 
 
 async def rows_of(shelter: OpenedStore) -> Mapping[str, Sequence[Sequence[Any]]]:
@@ -190,7 +192,7 @@ async def read_view(shelter: OpenedStore) -> Mapping[str, Any]:
             (e.type, e.payload, e.run, e.sequence) for e in await store.events.read_after(None)
         ],
         "sessions": await store.sessions.list("acme", "marco"),
-        "said": await store.sessions.read("acme", "marco", TALKS[0]),
+        "entries": await store.sessions.read("acme", "marco", SESSION_IDS[0]),
         "found": await store.sessions.search("acme", "marco", [TermWeight("said", 2, 1)]),
         "due": [(e.type, e.payload, e.run, e.sequence) for e in due],
     }

@@ -61,7 +61,7 @@ class RawConnection:
     async def to(cls, port: int) -> RawConnection:
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
-    async def say(self, *lines: str, body: bytes = b"") -> None:
+    async def write_request(self, *lines: str, body: bytes = b"") -> None:
         head = "\r\n".join([*lines, "Host: carrel", "Authorization: Bearer ada", "", ""])
         self.writer.write(head.encode() + body)
         await self.writer.drain()
@@ -70,19 +70,19 @@ class RawConnection:
         self.writer.write(raw)
         await self.writer.drain()
 
-    async def hear(self) -> tuple[int, dict[str, str], bytes]:
+    async def read_response(self) -> tuple[int, dict[str, str], bytes]:
         """One complete response with a content length."""
-        status, headers = await self.head()
+        status, headers = await self.read_head()
         return status, headers, await self.reader.readexactly(int(headers["content-length"]))
 
-    async def head(self) -> tuple[int, dict[str, str]]:
+    async def read_head(self) -> tuple[int, dict[str, str]]:
         head = (await self.reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
         return int(head[0].split()[1]), headers
 
-    async def ended(self) -> bool:
+    async def is_closed(self) -> bool:
         return await self.reader.read() == b""
 
-    async def leave(self) -> None:
+    async def close(self) -> None:
         self.writer.close()
         await self.writer.wait_closed()

@@ -57,7 +57,7 @@ class McpServer:
             id = (await owner.get(f"/v1/agents/{slug}")).json()["id"]
         return await self.key(kind="agent", agentId=id)
 
-    async def stranger(self) -> str:
+    async def foreign_token(self) -> str:
         """The token of the owner of another tenant."""
         slug = "t" + secrets.token_hex(6)
         body = {"slug": slug, "name": slug, "owner": {"name": "Eve", "email": f"e@{slug}.example"}}
@@ -81,11 +81,11 @@ class McpServer:
 def run_mcp_server(directory: File) -> Iterator[McpServer]:
     settings = {"data": str(directory), "owner_token": OWNER, "platform_token": PLATFORM}
     loaded = load({**settings, "log_level": "error"}, environ={}, file=File("no such file"))
-    with serving(_founded(ServerApp(loaded), loaded)) as port:
+    with serving(_with_tenant(ServerApp(loaded), loaded)) as port:
         yield McpServer(f"http://127.0.0.1:{port}")
 
 
-def _founded(server: ServerApp, settings: Any) -> Any:
+def _with_tenant(server: ServerApp, settings: Any) -> Any:
     """The server, with its first tenant created before the first request."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:

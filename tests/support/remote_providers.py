@@ -31,7 +31,7 @@ class Service(Protocol):
     """What a test may query of a fake service."""
 
     @property
-    def alive(self) -> list[str]:
+    def running_instances(self) -> list[str]:
         """Existing instances."""
 
 
@@ -47,7 +47,9 @@ class Provider:
     """Whether a running command can be cancelled."""
 
     @asynccontextmanager
-    async def ran(self, command: str, files: Any = (), **more: Any) -> AsyncIterator[CommandResult]:
+    async def run_command(
+        self, command: str, files: Any = (), **more: Any
+    ) -> AsyncIterator[CommandResult]:
         """Run a command over files, given as bytes or as a kind with bytes."""
         contents = Contents(dict(files))
         bounds = more.pop("bounds", self.bounds)

@@ -36,7 +36,7 @@ def model(meanings: Mapping[str, Sequence[float]] = MEANINGS) -> StaticModel:
     return StaticModel(vectors, tokenizer)
 
 
-def saved(directory: File) -> File:
+def save_model(directory: File) -> File:
     """A directory that contains the model."""
     model().save_pretrained(directory)
     return directory

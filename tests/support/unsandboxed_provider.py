@@ -60,7 +60,7 @@ class CommandOutcome:
 
 class UnsandboxedProvider:
     def __init__(self, refusal: str | None = None) -> None:
-        self.refusal, self.keeps = refusal, False
+        self.refusal, self.is_persistent = refusal, False
         self.orders: list[CommandSpec] = []
 
     @property
@@ -68,7 +68,7 @@ class UnsandboxedProvider:
         return "none, for tests"
 
     def unsupported_reason(self, limits: ResourceLimits, *, persistent: bool = False) -> str | None:
-        if persistent and not self.keeps:
+        if persistent and not self.is_persistent:
             return "nothing is kept here"
         return "no network here" if limits.network else None
 
@@ -84,16 +84,16 @@ class UnsandboxedProvider:
             before = {
                 path: (file.kind, bytes_of[file.blob.digest]) for path, file in placed.items()
             }
-            lay_out(root, before)
-            result = await ran_in(root, spec)
-            after = found_in(root)
+            write_files(root, before)
+            result = await run_in(root, spec)
+            after = read_changes(root)
             changed = {path: entry for path, entry in after.items() if before.get(path) != entry}
             yield replace(result, contents=changed, deleted=frozenset(before) - frozenset(after))
         finally:
             shutil.rmtree(root)
 
 
-async def ran_in(root: File, order: CommandSpec) -> CommandOutcome:
+async def run_in(root: File, order: CommandSpec) -> CommandOutcome:
     process = await asyncio.create_subprocess_exec(
         "bash",
         "-c",
@@ -118,7 +118,7 @@ async def ran_in(root: File, order: CommandSpec) -> CommandOutcome:
     )
 
 
-def lay_out(root: File, files: Mapping[Path, tuple[FileKind, bytes]]) -> None:
+def write_files(root: File, files: Mapping[Path, tuple[FileKind, bytes]]) -> None:
     for path, (form, content) in files.items():
         place = root / path.text
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -129,7 +129,7 @@ def lay_out(root: File, files: Mapping[Path, tuple[FileKind, bytes]]) -> None:
             place.chmod(0o755 if form is FileKind.EXECUTABLE else 0o644)
 
 
-def found_in(root: File) -> dict[Path, tuple[FileKind, bytes]]:
+def read_changes(root: File) -> dict[Path, tuple[FileKind, bytes]]:
     files: dict[Path, tuple[FileKind, bytes]] = {}
     for place in sorted(root.rglob("*")):
         path = Path(str(place.relative_to(root)))
@@ -146,7 +146,7 @@ class PersistentUnsandboxedProvider(UnsandboxedProvider):
 
     def __init__(self) -> None:
         super().__init__()
-        self.keeps = True
+        self.is_persistent = True
         self.processes: dict[tuple[str, str], asyncio.subprocess.Process] = {}
         self.logs: dict[str, File] = {}
 

@@ -159,7 +159,7 @@ async def test_a_persistent_sandbox_has_an_instance_for_each_workspace(ports: Po
     tools = await create_tool_tenant(ports, persistent=True, **more)
     with pytest.raises(CapabilityNotProvided, match="Sandbox setup failed: nothing is kept here"):
         await tools.gate("bash", command="true")
-    tools.runner.keeps = True
+    tools.runner.is_persistent = True
     await tools.call("bash", command="true")
     [order] = tools.runner.orders
     assert order.instance_key == f"{derive_namespace(tools.owner.tenant, NOTES)}-{BOX}"

@@ -49,7 +49,7 @@ async def test_a_backup_without_session_tables_can_be_restored(
     stores: Stores, file: File, target: str
 ) -> None:
     async with stores.open("sqlite", objects=False) as first:
-        await fill(first, talks=False)
+        await fill(first, sessions=False)
         expected = await read_view(first)
         with file.open("w+b") as opened, closing(ArchiveWriter(opened)) as archive:
             async with first.store.maintenance.snapshot() as snapshot:

@@ -66,7 +66,7 @@ def count_repositories(directory: File) -> int:
     return len(list(directory.glob("git/*/*.git")))
 
 
-async def talk(ports: Ports, owner: Actor, agent: str, id: str, text: str) -> None:
+async def add_sessions(ports: Ports, owner: Actor, agent: str, id: str, text: str) -> None:
     """Append 60 entries, each with words of its own."""
     await sessions.start(ports, owner, agent, id=id)
     entries = [NewEntry("user", f"{text} {text}{n} and word{n}") for n in range(60)]
@@ -92,7 +92,7 @@ async def live(ports: Ports, owner: Actor, agent: str, text: str) -> None:
     await items.put(ports, owner, agent, "list", text)
     await checkpoints.create_checkpoint(ports, owner, stack[0], text)
     run = await runs.start(ports, owner, RunRequest(text, agent=agent, variables={"topic": text}))
-    await talk(ports, owner, agent, SESSION.format(len(agent)), text)
+    await add_sessions(ports, owner, agent, SESSION.format(len(agent)), text)
     await call_tools(ports, owner, stack[0].name, SESSION.format(len(agent)), text, run)
 
 
@@ -151,8 +151,8 @@ async def test_a_deleted_session_leaves_no_text_in_rows_index_log_or_files(
     tenant, owner = await create_tenant(erased.ports)
     ports = erased.ports
     agent = await agents.create(ports, owner, NewAgent("cook", "Cook", config=CONFIG))
-    await talk(ports, owner, "cook", SESSION.format(1), SECRET)
-    await talk(ports, owner, "cook", SESSION.format(2), OTHER)
+    await add_sessions(ports, owner, "cook", SESSION.format(1), SECRET)
+    await add_sessions(ports, owner, "cook", SESSION.format(2), OTHER)
     run = await runs.start(ports, owner, RunRequest(agent="cook"))
     await call_tools(ports, owner, agent.id, SESSION.format(1), SECRET, run)
     await append_once(erased, tenant.token, "cook", SESSION.format(1), SECRET)
@@ -207,7 +207,7 @@ async def test_what_an_interrupted_deletion_of_an_agent_left_is_erased_later(
 ) -> None:
     ports, (_, owner) = anywhere, await create_tenant(anywhere)
     agent = await agents.create(ports, owner, NewAgent("cook", "Cook"))
-    await talk(ports, owner, "cook", SESSION.format(1), SECRET)
+    await add_sessions(ports, owner, "cook", SESSION.format(1), SECRET)
     await commit_changes(ports, owner, "delete an agent", [deletion(agent)])
     assert await erase_orphans(ports) == 1
     assert await ports.sessions.count(owner.tenant, [agent.id]) == (0,)
@@ -308,7 +308,7 @@ async def test_only_admins_delete_sessions(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     _, member = await add_person(ports, owner, "luis")
     await agents.create(ports, owner, NewAgent("cook", "Cook"))
-    await talk(ports, owner, "cook", SESSION.format(1), SECRET)
+    await add_sessions(ports, owner, "cook", SESSION.format(1), SECRET)
     with pytest.raises(Forbidden):
         await delete_session(ports, member, "cook", SESSION.format(1))
 
@@ -328,6 +328,6 @@ async def test_a_file_written_while_its_session_is_deleted_is_deleted_too(
             await super().append(folder, session, after, lines, count)
 
     await agents.create(ports, owner, NewAgent("cook", "Cook", config=CONFIG))
-    await talk(ports, owner, "cook", SESSION.format(1), SECRET)
+    await add_sessions(ports, owner, "cook", SESSION.format(1), SECRET)
     await MirrorFollower(ports, SlowMirror(erased.directory / "transcripts")).catch_up()
     assert find_text_in_files(erased.directory / "transcripts", SECRET) == []

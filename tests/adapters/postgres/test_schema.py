@@ -100,7 +100,7 @@ def ascii_url(postgres_server: str) -> str:
     name = "t_ascii"
     encoding = "ENCODING 'SQL_ASCII' TEMPLATE template0"
     asyncio.run(databases.execute(postgres_server, f"CREATE DATABASE {name} {encoding}"))
-    return databases.within(postgres_server, name)
+    return databases.database_url(postgres_server, name)
 
 
 async def test_migrations_produce_the_schema(postgres_url: str, empty_postgres_url: str) -> None:

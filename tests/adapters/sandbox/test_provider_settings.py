@@ -37,7 +37,7 @@ def run_async(work: Coroutine[Any, Any, Any]) -> Any:
 
 
 async def run_command(provider: Provider, command: str = "true", **more: Any) -> CommandResult:
-    async with provider.ran(command, **more) as ended:
+    async with provider.run_command(command, **more) as ended:
         return ended
 
 
@@ -110,7 +110,7 @@ def run_until_lost(opens: Opens, root: File) -> CommandResult:
 
     with opens(root) as provider:
         ended: CommandResult = run_async(scenario(provider))
-        assert provider.service.alive == []
+        assert provider.service.running_instances == []
     return ended
 
 

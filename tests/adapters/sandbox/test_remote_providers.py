@@ -32,24 +32,26 @@ async def test_cancelled_command_leaves_no_instance(provider: Provider) -> None:
     seconds = 60 if provider.cancels else 1
 
     async def forever() -> None:
-        async with provider.ran("sleep 600", bounds=replace(provider.bounds, seconds=seconds)):
+        async with provider.run_command(
+            "sleep 600", bounds=replace(provider.bounds, seconds=seconds)
+        ):
             pass
 
     task = asyncio.create_task(forever())
-    await wait_until(lambda: provider.service.alive, "an instance is alive")
+    await wait_until(lambda: provider.service.running_instances, "an instance is alive")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     if not provider.cancels:
-        await wait_until(lambda: not provider.service.alive, "no instance is alive")
+        await wait_until(lambda: not provider.service.running_instances, "no instance is alive")
 
-    assert provider.service.alive == []
+    assert provider.service.running_instances == []
 
 
 async def test_changes_beyond_the_disk_limit_are_discarded(provider: Provider) -> None:
     bounds = replace(provider.bounds, disk_mb=1)
 
-    async with provider.ran(
+    async with provider.run_command(
         "for n in 1 2 3; do head -c 500000 /dev/zero >$n; done", bounds=bounds
     ) as ran:
         assert (ran.changed, ran.exit_code) == ({}, 0)
@@ -62,20 +64,20 @@ async def test_provider_keeps_no_instance(provider: Provider) -> None:
         provider.sandbox.unsupported_reason(provider.bounds, persistent=True) or ""
     )
     with pytest.raises(SandboxUnavailable, match="does not support persistent sandboxes"):
-        async with provider.ran("true", instance_key="one"):
+        async with provider.run_command("true", instance_key="one"):
             pass
-    assert provider.service.alive == []
+    assert provider.service.running_instances == []
 
 
 async def test_command_longer_than_one_argument_is_refused(provider: Provider) -> None:
     with pytest.raises(SandboxUnavailable, match="98304"):
-        async with provider.ran("#" * 100_000):
+        async with provider.run_command("#" * 100_000):
             pass
-    assert provider.service.alive == []
+    assert provider.service.running_instances == []
 
 
 async def test_unknown_option_is_refused(provider: Provider) -> None:
     with pytest.raises(SandboxUnavailable, match="no option 'hostPath'"):
-        async with provider.ran("true", options={"hostPath": "/"}):
+        async with provider.run_command("true", options={"hostPath": "/"}):
             pass
-    assert provider.service.alive == []
+    assert provider.service.running_instances == []

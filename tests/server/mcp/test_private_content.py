@@ -77,7 +77,7 @@ async def test_canaries_are_not_revealed_to_others(server: McpServer) -> None:
     canary = "canary" + secrets.token_hex(8)
     theirs = await create_canary_agent(server, canary)
     mine = await server.agent(isShared=True)
-    other_token = await server.stranger()
+    other_token = await server.foreign_token()
     async with server.as_(other_token) as wire:
         body = {"slug": "mine", "name": "Mine", "isShared": True}
         assert (await wire.post("/v1/agents", json=body)).status_code == 201

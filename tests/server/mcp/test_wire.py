@@ -48,7 +48,7 @@ async def test_without_a_valid_token_every_request_is_401(server: McpServer) -> 
 
 async def test_an_agent_of_another_tenant_or_key_is_404(server: McpServer) -> None:
     slug, other = await server.agent(), await server.agent()
-    for token in (await server.stranger(), await server.own_key(other)):
+    for token in (await server.foreign_token(), await server.own_key(other)):
         async with server.as_(token) as wire:
             for body, head in (modern("tools/list"), (rpc_request("tools/list"), HEAD)):
                 answer = await wire.post(f"/mcp/agents/{slug}", json=body, headers=head)

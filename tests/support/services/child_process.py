@@ -63,7 +63,7 @@ class Child:
         if await self.process.wait() != 0:
             raise NotStarted(self.describe_failure(f"{command[0]} failed"))
 
-    async def answers(self, probe: Callable[[], object], seconds: float) -> None:
+    async def wait_until_ready(self, probe: Callable[[], object], seconds: float) -> None:
         """Wait until the probe raises no longer. Raises NotStarted after a timeout."""
         assert self.process is not None
         deadline = asyncio.get_running_loop().time() + seconds

@@ -52,20 +52,20 @@ class Copies:
     def __init__(self, admin_url: str, template: str) -> None:
         self._admin_url, self._template = admin_url, template
         self._spare: list[str] = []
-        self._tidying: dict[str, asyncpg.Connection] = {}
-        self._form: str | None = None
+        self._connections: dict[str, asyncpg.Connection] = {}
+        self._schema: str | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="copies", daemon=True)
         self._thread.start()
 
-    def take(self) -> str:
-        return self._run(self._take())
+    def acquire(self) -> str:
+        return self._run(self._acquire())
 
-    def give_back(self, name: str) -> None:
-        self._run(self._give_back(name))
+    def release(self, name: str) -> None:
+        self._run(self._release(name))
 
     def close(self) -> None:
-        self._run(self._part())
+        self._run(self._close_connections())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -73,25 +73,25 @@ class Copies:
     def _run(self, work: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-    async def _take(self) -> str:
-        if self._form is None:
-            self._form = await form(within(self._admin_url, self._template))
+    async def _acquire(self) -> str:
+        if self._schema is None:
+            self._schema = await read_schema(database_url(self._admin_url, self._template))
         return self._spare.pop() if self._spare else await create(self._admin_url, self._template)
 
-    async def _give_back(self, name: str) -> None:
-        connection = self._tidying.pop(name, None)
+    async def _release(self, name: str) -> None:
+        connection = self._connections.pop(name, None)
         if connection is None or connection.is_closed():
-            connection = await asyncpg.connect(within(self._admin_url, name))
-        if await emptied(connection) == self._form:
-            self._tidying[name] = connection
+            connection = await asyncpg.connect(database_url(self._admin_url, name))
+        if await clear_database(connection) == self._schema:
+            self._connections[name] = connection
             self._spare.append(name)
         else:
             await connection.close()
 
-    async def _part(self) -> None:
-        for connection in self._tidying.values():
+    async def _close_connections(self) -> None:
+        for connection in self._connections.values():
             await connection.close()
-        self._tidying.clear()
+        self._connections.clear()
 
 
 END_OTHER_SESSIONS = (
@@ -108,18 +108,18 @@ TEMPLATE_TABLES = {"counter", "migration"}
 """Tables with rows in the template."""
 
 
-async def form(url: str) -> str:
+async def read_schema(url: str) -> str:
     """Everything that a test might have changed except added rows: objects, their definitions,
     and the rows of the template.
     """
     connection = await asyncpg.connect(url)
     try:
-        return await _form(connection)
+        return await _read_schema(connection)
     finally:
         await connection.close()
 
 
-async def _form(connection: asyncpg.Connection) -> str:
+async def _read_schema(connection: asyncpg.Connection) -> str:
     selects = (
         "SELECT relname, relkind, relnatts, reloptions FROM pg_class"
         " WHERE relnamespace = 'public'::regnamespace",
@@ -146,8 +146,8 @@ async def _form(connection: asyncpg.Connection) -> str:
     return repr(await connection.fetchval(f"SELECT ARRAY[({'), ('.join(queries)})]"))
 
 
-async def emptied(connection: asyncpg.Connection) -> str | None:
-    """End other sessions, delete added rows, reset sequences and return the form of the rest.
+async def clear_database(connection: asyncpg.Connection) -> str | None:
+    """End other sessions, delete added rows, reset sequences and return the schema.
 
     None if that fails.
     """
@@ -162,11 +162,11 @@ async def emptied(connection: asyncpg.Connection) -> str | None:
             if name not in TEMPLATE_TABLES
         ]
         await connection.execute(";".join(statements))
-        return await _form(connection)
+        return await _read_schema(connection)
     except (asyncpg.PostgresError, asyncpg.InterfaceError):
         return None
 
 
-def within(admin_url: str, name: str) -> str:
+def database_url(admin_url: str, name: str) -> str:
     """The URL of a database on the server of this URL."""
     return urlunsplit(urlsplit(admin_url)._replace(path=f"/{name}"))

@@ -56,7 +56,7 @@ class Forked:
         if self.poll() is None:
             os.kill(self.pid, number)
 
-    def leave(self) -> None:
+    def close(self) -> None:
         """Close the connection, which kills the process."""
         self._line.close()
 

@@ -20,12 +20,12 @@ class Slot:
     ports: tuple[int, ...]
 
 
-def take() -> Slot:
+def reserve_slot() -> Slot:
     """A free slot whose ports have no listener."""
     starts = list(range(FIRST, LAST, SIZE))
     random.shuffle(starts)
     for start in starts:
-        guard = bound(start)
+        guard = bind_port(start)
         if guard is None:
             continue
         ports = tuple(range(start + 1, start + SIZE))
@@ -35,7 +35,7 @@ def take() -> Slot:
     raise RuntimeError("no run of free local ports")
 
 
-def bound(port: int) -> socket.socket | None:
+def bind_port(port: int) -> socket.socket | None:
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         sock.bind((HOST, port))
@@ -46,7 +46,7 @@ def bound(port: int) -> socket.socket | None:
 
 
 def is_free(port: int) -> bool:
-    sock = bound(port)
+    sock = bind_port(port)
     if sock is None:
         return False
     sock.close()

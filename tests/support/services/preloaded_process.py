@@ -27,7 +27,7 @@ from typing import NamedTuple
 from tests.support.services.child_process import PR_SET_PDEATHSIG, Child
 
 LONGEST = 1 << 20
-LATE = (
+LAZY_MODULES = (
     *("carrel.wiring.server", "carrel.wiring.mcp_stdio", "carrel.server.mcp"),
     *("mcp.server.stdio", "mcp.server.streamable_http_manager", "asyncpg", "httpx"),
     *(
@@ -59,7 +59,9 @@ class PreloadedProcess:
     async def start(self) -> None:
         command = [sys.executable, "-m", "tests.support.services.preloaded_process", self.url]
         await self.child.start(command, File.cwd(), os.environ)
-        await self.child.answers(lambda: socket.socket(*KIND).connect(self.url), seconds=120)
+        await self.child.wait_until_ready(
+            lambda: socket.socket(*KIND).connect(self.url), seconds=120
+        )
 
     async def stop(self) -> None:
         await self.child.stop()
@@ -86,17 +88,17 @@ class ForkServer:
         self.listener.bind(address)
         self.listener.listen(64)
         self.selector.register(self.listener, selectors.EVENT_READ)
-        self.born: dict[socket.socket, tuple[int, int]] = {}
+        self.children: dict[socket.socket, tuple[int, int]] = {}
         """The process of each connection: its id, and the pidfd that signals its end."""
 
-    def next(self) -> ForkRequest:
+    def next_request(self) -> ForkRequest:
         """Return in each new process with its request, and never in this one."""
         while True:
             key, _ = self.selector.select()[0]  # handling one event may close other connections
             if key.fileobj is self.listener:
                 self.selector.register(self.listener.accept()[0], selectors.EVENT_READ)
             elif isinstance(key.fileobj, int):
-                self.tell_end(key.data)
+                self.report_exit(key.data)
             elif isinstance(key.fileobj, socket.socket):
                 request = self.handle_message(key.fileobj)
                 if request is not None:
@@ -107,28 +109,28 @@ class ForkServer:
         message, files, _, _ = socket.recv_fds(line, LONGEST, 3)
         if not message:
             self.selector.unregister(line)
-            pid, ending = self.born.pop(line, (0, -1))
+            pid, ending = self.children.pop(line, (0, -1))
             if pid:
-                self.bury(pid, ending)
+                self.kill_process(pid, ending)
             line.close()
             return None
         assert threading.active_count() == 1
         pid = os.fork()
         if pid == 0:
-            self.let_go()
-            furnish(files)
+            self.close_inherited()
+            set_up_process(files)
             command, env, directory = marshal.loads(message)
             return ForkRequest(command[0], command[1:], env, directory)
         for file in files:
             os.close(file)
         ending = os.pidfd_open(pid)
-        self.born[line] = pid, ending
+        self.children[line] = pid, ending
         self.selector.register(ending, selectors.EVENT_READ, line)
         with suppress(OSError):
             line.send(str(pid).encode())
         return None
 
-    def bury(self, pid: int, ending: int) -> int:
+    def kill_process(self, pid: int, ending: int) -> int:
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
         with suppress(ProcessLookupError):  # it may not have created its process group yet
@@ -137,8 +139,8 @@ class ForkServer:
         os.close(ending)
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
-    def tell_end(self, line: socket.socket) -> None:
-        pid, ending = self.born.pop(line)
+    def report_exit(self, line: socket.socket) -> None:
+        pid, ending = self.children.pop(line)
         self.selector.unregister(ending)
         os.close(ending)
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -147,9 +149,9 @@ class ForkServer:
         self.selector.unregister(line)
         line.close()
 
-    def let_go(self) -> None:
+    def close_inherited(self) -> None:
         """In a new process: close everything inherited."""
-        for line, (_, ending) in self.born.items():
+        for line, (_, ending) in self.children.items():
             line.close()
             os.close(ending)
         for key in list(self.selector.get_map().values()):
@@ -158,7 +160,7 @@ class ForkServer:
         self.selector.close()
 
 
-def furnish(files: list[int]) -> None:
+def set_up_process(files: list[int]) -> None:
     """Create a session, set the standard files, and die with the parent."""
     os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores SIGINT
@@ -167,19 +169,19 @@ def furnish(files: list[int]) -> None:
         os.dup2(file, number)
         os.close(file)
     sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), "utf-8")
-    sys.stdout, sys.stderr = written(1, "strict"), written(2, "backslashreplace")
+    sys.stdout, sys.stderr = open_output(1, "strict"), open_output(2, "backslashreplace")
 
 
-def written(file: int, errors: str) -> io.TextIOWrapper:
+def open_output(file: int, errors: str) -> io.TextIOWrapper:
     raw = io.BufferedWriter(io.FileIO(file, "w", closefd=False))
     lines = errors != "strict" or os.isatty(file)
     return io.TextIOWrapper(raw, "utf-8", errors, line_buffering=lines)
 
 
-def load() -> None:
+def import_modules() -> None:
     from carrel.cli import COMMANDS, module_of_command  # noqa: PLC0415 - only in the process that forks
 
-    for name in (*LATE, *map(module_of_command, COMMANDS)):
+    for name in (*LAZY_MODULES, *map(module_of_command, COMMANDS)):
         importlib.import_module(name)
     gc.collect()
     gc.freeze()
@@ -199,11 +201,11 @@ def run_request(request: ForkRequest) -> None:
     except SystemExit as end:
         if end.code is not None and not isinstance(end.code, int):
             raise
-        leave(end.code or 0)
-    leave(0)
+        exit_process(end.code or 0)
+    exit_process(0)
 
 
-def leave(code: int) -> None:
+def exit_process(code: int) -> None:
     """End like any program, but without freeing what is loaded, since that would copy it.
 
     The memory is shared with the forking process while it is not written to.
@@ -216,5 +218,5 @@ def leave(code: int) -> None:
 
 
 if __name__ == "__main__":
-    load()
-    run_request(ForkServer(sys.argv[1]).next())
+    import_modules()
+    run_request(ForkServer(sys.argv[1]).next_request())

@@ -83,7 +83,7 @@ class S3:
         }
         await self.child.start(self._command(home, identities), home, environment)
         probe = Bucket.at(self.url, "probe")
-        await self.child.answers(lambda: asyncio.to_thread(probe.create), seconds=60)
+        await self.child.wait_until_ready(lambda: asyncio.to_thread(probe.create), seconds=60)
 
     def _identities(self) -> dict[str, object]:
         keys = {"accessKey": self.access_key, "secretKey": self.secret_key}

@@ -44,7 +44,7 @@ class DaemonHandle:
 def start_daemon() -> DaemonHandle:
     """Start a daemon and put the addresses of its servers into the environment."""
     directory = private_directory()
-    mine = slot.take()
+    mine = slot.reserve_slot()
     with mine.guard:
         process = subprocess.Popen(
             [
@@ -70,13 +70,13 @@ def start_daemon() -> DaemonHandle:
 def private_directory() -> File:
     """A new directory with a short path, which PostgreSQL's user may traverse."""
     places = [tempfile.gettempdir(), "/tmp", "/var/tmp"]
-    place = next(place for place in places if len(place) < LONGEST and passable(File(place)))
+    place = next(place for place in places if len(place) < LONGEST and is_traversable(File(place)))
     directory = File(tempfile.mkdtemp(prefix="carrel-", dir=place))
     directory.chmod(0o711)
     return directory
 
 
-def passable(place: File) -> bool:
+def is_traversable(place: File) -> bool:
     modes = [stat.S_IMODE(part.stat().st_mode) for part in (place, *place.parents)]
     return os.access(place, os.W_OK) and all(mode & 0o001 for mode in modes)
 

@@ -33,7 +33,9 @@ class ServiceDaemon:
         self.servers = servers
         self.started: dict[str, asyncio.Task[None]] = {}
 
-    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle_request(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         """Reads a server's name in one line; answers in one line that it runs, or why not."""
         with suppress(ConnectionError, asyncio.CancelledError):
             name = (await reader.readline()).decode().strip()
@@ -55,31 +57,31 @@ class ServiceDaemon:
         await asyncio.gather(*(server.stop() for server in self.servers.values()))
 
 
-async def end_of_input() -> None:
+async def wait_for_end_of_input() -> None:
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     await reader.read()
 
 
-async def keep(directory: File, ports: list[int]) -> None:
+async def run_daemon(directory: File, ports: list[int]) -> None:
     servers: dict[str, Server] = {
         "postgres": Postgres(directory, ports[0]),
         "s3": S3(directory, ports[1:]),
         "loaded": PreloadedProcess(directory),
     }
     daemon = ServiceDaemon(servers)
-    listening = await asyncio.start_unix_server(daemon.answer, directory / "daemon")
+    listener = await asyncio.start_unix_server(daemon.handle_request, directory / "daemon")
     print(json.dumps({name: server.url for name, server in servers.items()}), flush=True)
     try:
-        await end_of_input()
+        await wait_for_end_of_input()
     finally:
-        listening.close()
+        listener.close()
         await daemon.stop()
-        remove(directory)
+        remove_later(directory)
 
 
-def remove(directory: File) -> None:
+def remove_later(directory: File) -> None:
     """Rename it at once, and leave the removal of its thousands of files to another process."""
     subprocess.Popen(
         ["rm", "-rf", directory.rename(removal_path(directory))],
@@ -96,4 +98,4 @@ def removal_path(directory: File) -> File:
 
 
 if __name__ == "__main__":
-    asyncio.run(keep(File(sys.argv[1]), [int(port) for port in sys.argv[2:]]))
+    asyncio.run(run_daemon(File(sys.argv[1]), [int(port) for port in sys.argv[2:]]))

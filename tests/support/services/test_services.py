@@ -21,7 +21,12 @@ from tests.support.server_process import command, preloaded_address
 from tests.support.services import databases, service_client
 from tests.support.services import port_slot as slot
 from tests.support.services.fork_server import Forked
-from tests.support.services.postgres import Postgres, copied, open_to_all, wheel_binaries
+from tests.support.services.postgres import (
+    Postgres,
+    copy_binaries,
+    is_readable_by_all,
+    wheel_binaries,
+)
 from tests.support.services.s3 import Bucket
 from tests.support.services.service_daemon import removal_path
 from tests.support.wait import wait_until_sync
@@ -56,13 +61,15 @@ def test_each_test_has_its_own_database(postgres_url: str, turn: str) -> None:
 
 
 def test_copy_has_the_content_of_its_template(postgres_server: str) -> None:
-    async def story() -> object:
+    async def scenario() -> object:
         template = await databases.create(postgres_server)
-        await value(databases.within(postgres_server, template), "CREATE TABLE seed ()")
+        await value(databases.database_url(postgres_server, template), "CREATE TABLE seed ()")
         copy = await databases.create(postgres_server, template)
-        return await value(databases.within(postgres_server, copy), "SELECT count(*) FROM seed")
+        return await value(
+            databases.database_url(postgres_server, copy), "SELECT count(*) FROM seed"
+        )
 
-    assert asyncio.run(story()) == 0
+    assert asyncio.run(scenario()) == 0
 
 
 @pytest.mark.parametrize("place", ["in its place", "copied"])
@@ -72,19 +79,19 @@ def test_postgres_of_the_wheel_works_without_a_system_installation(
     directory = service_client.private_directory()
     binaries = wheel_binaries()[0]
     if place == "copied":
-        binaries = copied(binaries, directory / "binaries")
+        binaries = copy_binaries(binaries, directory / "binaries")
     monkeypatch.setenv("CARREL_TEST_POSTGRES_BIN", str(binaries))
 
-    async def story(server: Postgres) -> object:
+    async def scenario(server: Postgres) -> object:
         try:
             await server.start()
             return await value(server.url, "SHOW fsync")
         finally:
             await server.stop()
 
-    mine = slot.take()
+    mine = slot.reserve_slot()
     with mine.guard:
-        answer = asyncio.run(story(Postgres(directory, mine.ports[0])))
+        answer = asyncio.run(scenario(Postgres(directory, mine.ports[0])))
     shutil.rmtree(directory)
     assert answer == "on"
 
@@ -93,8 +100,8 @@ def test_files_below_a_private_directory_are_not_passable(tmp_path: File) -> Non
     inside = tmp_path / "closed" / "inside"
     inside.mkdir(parents=True)
     inside.parent.chmod(0o700)
-    assert not open_to_all(inside)
-    assert open_to_all(File("/"))
+    assert not is_readable_by_all(inside)
+    assert is_readable_by_all(File("/"))
 
 
 def test_a_second_conditional_put_is_refused(s3_bucket: Bucket) -> None:
@@ -119,7 +126,7 @@ def test_s3_requires_its_keys(s3_server: str) -> None:
 
 
 def test_two_slots_share_no_port() -> None:
-    slots = [slot.take() for _ in range(20)]
+    slots = [slot.reserve_slot() for _ in range(20)]
     ports = [port for taken in slots for port in taken.ports]
     for taken in slots:
         taken.guard.close()
@@ -229,20 +236,20 @@ def test_forked_process_does_not_outlive_its_requester() -> None:
     with open(read_end, "rb") as out:
         assert out.readline() == b"there\n"
         assert context.poll() is None
-        context.leave()
+        context.close()
         assert out.read() == b""
 
 
 def test_returned_database_is_restored(postgres_server: str, postgres_template: str) -> None:
     async def change(name: str, *statements: str) -> None:
         for statement in statements:
-            await databases.execute(databases.within(postgres_server, name), statement)
+            await databases.execute(databases.database_url(postgres_server, name), statement)
 
-    async def story(copies: databases.Copies) -> None:
-        first = copies.take()
-        url = databases.within(postgres_server, first)
+    async def scenario(copies: databases.Copies) -> None:
+        first = copies.acquire()
+        url = databases.database_url(postgres_server, first)
         other = await asyncpg.connect(url)  # remaining sessions are ended
-        fresh = await databases.form(url)
+        fresh = await databases.read_schema(url)
         await change(
             first,
             "UPDATE counter SET value = 7",
@@ -250,9 +257,9 @@ def test_returned_database_is_restored(postgres_server: str, postgres_template: 
             "INSERT INTO audit (tenant, at, author, reason, subjects)"
             " VALUES ('t', 0, 'b', 'w', '[]')",
         )
-        copies.give_back(first)
-        assert copies.take() == first
-        assert await databases.form(url) == fresh
+        copies.release(first)
+        assert copies.acquire() == first
+        assert await databases.read_schema(url) == fresh
         [count] = await _rows(url, "SELECT count(*) FROM delivery_cursor, audit")
         assert count == 0
         await change(
@@ -263,13 +270,13 @@ def test_returned_database_is_restored(postgres_server: str, postgres_template: 
         other.terminate()
         for spoil in ("ALTER TABLE delivery_cursor ADD COLUMN more text", "DELETE FROM migration"):
             await change(first, spoil)
-            copies.give_back(first)
-            second = copies.take()
+            copies.release(first)
+            second = copies.acquire()
             assert second != first
             first = second
 
     with closing(databases.Copies(postgres_server, postgres_template)) as copies:
-        asyncio.run(story(copies))
+        asyncio.run(scenario(copies))
 
 
 async def _rows(url: str, question: str) -> list[object]:
