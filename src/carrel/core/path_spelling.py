@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
-
-from carrel.core.identifiers import Path
 
 _VARIATION_SELECTORS: Final = frozenset(
     map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
@@ -39,17 +36,3 @@ def is_variant(text: str, other: str) -> bool:
     """
     names = {fold_path(prefix): prefix for prefix in path_prefixes(text)}
     return any(names.get(fold_path(prefix), prefix) != prefix for prefix in path_prefixes(other))
-
-
-def find_ambiguous_paths(paths: Iterable[Path]) -> Sequence[Path]:
-    """Paths of which a prefix is spelled differently in another one."""
-    spellings: dict[str, set[str]] = {}
-    listed = list(paths)
-    for path in listed:
-        for prefix in path_prefixes(path.text):
-            spellings.setdefault(fold_path(prefix), set()).add(prefix)
-    return [
-        path
-        for path in listed
-        if any(len(spellings[fold_path(prefix)]) > 1 for prefix in path_prefixes(path.text))
-    ]

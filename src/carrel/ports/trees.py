@@ -7,7 +7,7 @@ from typing import Protocol
 
 from carrel.core.identifiers import Path, Scope
 from carrel.core.runs import SnapshotLayer
-from carrel.core.store.commit import Commit, Outcome
+from carrel.core.store.commit import Commit, ExpectPathFree, Outcome, PathOccupant
 from carrel.core.store.entry import Version
 from carrel.core.store.tree import Tree
 
@@ -52,6 +52,12 @@ class Trees(Protocol):
 
     async def complete_since(self, scope: Scope) -> int:
         """Return the revision since which no version of a scope was pruned, 0 if none was."""
+
+    async def find_occupants(self, check: ExpectPathFree) -> tuple[PathOccupant, ...]:
+        """Return what a commit with this check would find in its scopes and their followers.
+
+        A check that lists nothing returns nothing.
+        """
 
     async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
         """Try to apply each commit atomically; return one outcome per commit, in order.

@@ -23,7 +23,7 @@ MAINTENANCE = {
 SCANS = {
     "list_records_of_all_tenants": ["SCAN c"],
     "list_records_of_all_tenants_by_index_key": ["SCAN c"],
-    "listed_paths": ["SCAN f", "SCAN f", "SCAN s"],  # followers and scopes that it has found
+    "occupying_paths": [*("SCAN f", "SCAN follower", "SCAN f"), *["SCAN s"] * 3],  # of its own rows
 }
 
 

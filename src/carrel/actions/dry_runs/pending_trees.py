@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
@@ -21,10 +21,12 @@ from carrel.core.store.commit import (
     ExpectPathFree,
     ExpectPathsUnchanged,
     Outcome,
+    PathOccupant,
     PathOccupied,
     Quota,
     QuotaExceeded,
     Write,
+    first_occupant,
     stored_file_id,
 )
 from carrel.core.store.entry import Entry, Head, Version
@@ -88,6 +90,16 @@ class PendingTrees:
 
     async def complete_since(self, scope: Scope) -> int:
         return await self._stored.complete_since(scope)
+
+    async def find_occupants(self, check: ExpectPathFree) -> tuple[PathOccupant, ...]:
+        if not check.reads_listing:
+            return ()
+        scopes = tuple(dict.fromkeys((*check.scopes, *await self._follower_scopes(check))))
+        return tuple(
+            occupant
+            for tree in await self.read(scopes)
+            for occupant in check.find_occupants(_listed_rows(tree, check.path))
+        )
 
     async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
         return tuple([await self._apply(commit) for commit in commits])
@@ -181,14 +193,7 @@ class PendingTrees:
             below_paths = (*directory.heads, *directory.directories)
             if live_below := [path for path in below_paths if (scope, path) not in deleted]:
                 return min(live_below)
-        return await self._find_listed_occupant(check) if check.reads_listing else None
-
-    async def _find_listed_occupant(self, check: ExpectPathFree) -> Path | None:
-        scopes = [*check.scopes, *await self._follower_scopes(check)]
-        trees = await self.read(tuple(dict.fromkeys(scopes)))
-        return check.find_occupant(
-            path.text for tree in trees for path in (*tree.heads, *tree.directories)
-        )
+        return first_occupant(await self.find_occupants(check), deleted)
 
     async def _follower_scopes(self, check: ExpectPathFree) -> Sequence[Scope]:
         """Own scopes and pins of the agents above a layer."""
@@ -260,6 +265,17 @@ class PendingTrees:
             self._totals[write.scope].files += _count(entry) - _count(replaced)
             self._totals[write.scope].size += _size(entry) - _size(replaced)
         return head
+
+
+def _listed_rows(tree: Tree, path: Path) -> Iterator[tuple[str | None, str | None, str]]:
+    """Rows of a tree as `ExpectPathFree.find_occupants` reads them."""
+    kind, name, parents = tree.scope.kind.value, tree.scope.name, frozenset(path.parents)
+    for other in (*tree.heads, *tree.directories):
+        is_parent = other in parents and other in tree.heads
+        is_directory = other == path and other in tree.directories
+        if is_parent or is_directory or other.text.startswith(f"{path}/"):
+            yield kind, name, other.text
+        yield None, None, other.text
 
 
 def _entry(heads: Mapping[_Key, Head], write: Write) -> Entry | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
@@ -23,8 +24,7 @@ from carrel.core.maintenance.findings import FindingList
 from carrel.core.overlay.compose import Layers
 from carrel.core.overlay.file_classes import FileClassRules
 from carrel.core.overlay.path_clashes import find_clashes
-from carrel.core.path_spelling import find_ambiguous_paths, is_variant
-from carrel.core.store.commit import Expect, ExpectPathFree
+from carrel.core.store.commit import Expect, ExpectPathFree, PathOccupant
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 
@@ -54,21 +54,32 @@ async def draft_path_check(
     for tree in await ports.trees.read(stack, (path,)):
         if tree.entry(path):
             return FileDrafts(expects=(Expect(tree.scope, path, live=True),))
-    scopes = await load_related_scopes(ports, stack)
-    variants = await _find_variants(ports, scopes, path, classes)
-    if not is_shared:
-        return FileDrafts(path_checks=(ExpectPathFree(path, scopes, None, tuple(variants)),))
-    async for agents in iter_followers(ports, stack[0]):
-        names = _own_scopes(agents)
-        for scope, other in await _find_occupants(ports, tuple(names), path):
-            raise Conflict(
-                f"{path} cannot be a file: agent {names[scope]} has {other}", path=other.text
-            )
-        variants |= await _find_variants(ports, tuple(names), path, classes)
-    known_variants = tuple(variants) if may_collide else None
-    return FileDrafts(
-        path_checks=(ExpectPathFree(path, scopes, followers_index(stack[0]), known_variants),)
+    check = ExpectPathFree(
+        path,
+        await load_related_scopes(ports, stack),
+        followers_index(stack[0]) if is_shared else None,
+        partial(classes.collide, path) if may_collide else None,
     )
+    for occupant in sorted(
+        await ports.trees.find_occupants(check), key=lambda occupant: occupant.path
+    ):
+        await _check_occupant(ports, check, occupant)
+    return FileDrafts(path_checks=(check,))
+
+
+async def _check_occupant(ports: Ports, check: ExpectPathFree, occupant: PathOccupant) -> None:
+    """Raise ValidationError for a variant, and Conflict for the path of an agent above.
+
+    Paths of the shared layers are left to the commit, which may delete them.
+    """
+    path, other, scope = check.path, occupant.path, occupant.scope
+    if scope is None:
+        raise ValidationError(f"{path} collides on some file systems with {other}")
+    if scope in check.scopes:
+        return
+    async for agents in iter_followers(ports, check.scopes[0]):
+        if slug := _own_scopes(agents).get(scope):
+            raise Conflict(f"{path} cannot be a file: agent {slug} has {other}", path=other.text)
 
 
 class PathDrafts(Struct, frozen=True):
@@ -95,22 +106,6 @@ async def draft_path_checks(
             problem = f"{other} collides on some file systems with {protected}"
             refusals.setdefault(other, ValidationError(problem))
     return PathDrafts(drafts, refusals)
-
-
-async def _find_variants(
-    ports: Ports, scopes: Stack, path: Path, classes: FileClassRules
-) -> set[Path]:
-    """Variants of a path that are allowed. Raises ValidationError for one that is not."""
-    variants: set[Path] = set()
-    if not classes.may_collide(path):
-        return variants
-    for tree in await ports.trees.read(scopes):
-        for other in tree.heads:
-            if is_variant(path.text, other.text):
-                if classes.collide(path, other):
-                    raise ValidationError(f"{path} collides on some file systems with {other}")
-                variants.add(other)
-    return variants
 
 
 def _own_scopes(agents: Sequence[Record]) -> Mapping[Scope, str]:
@@ -198,23 +193,19 @@ async def check_new_stack(
                 path=clash.file.text,
             )
     shared = tuple(tree.scope for tree in trees if tree.scope.kind in _SHARED_KINDS)
-    ambiguous = find_ambiguous_paths(paths)
     return [
         ExpectPathFree(path, (trees[0].scope,))
         if tree.scope.kind in _SHARED_KINDS
-        else ExpectPathFree(path, shared, None, _known_variants(path, ambiguous, classes))
+        else ExpectPathFree(
+            path,
+            shared,
+            None,
+            partial(classes.collide, path) if classes.may_collide(path) else None,
+        )
         for tree in trees
         for path in tree.heads
         if tree.entry(path)
     ]
-
-
-def _known_variants(
-    path: Path, ambiguous: Sequence[Path], classes: FileClassRules
-) -> tuple[Path, ...] | None:
-    if not classes.may_collide(path):
-        return None
-    return tuple(other for other in ambiguous if is_variant(path.text, other.text))
 
 
 async def check_path_clashes(ports: Ports, findings: FindingList) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Sequence
+from typing import Any, cast
 
 import asyncpg
 
@@ -10,6 +11,7 @@ from carrel.adapters.postgres.commit_columns import CommitColumns
 from carrel.adapters.postgres.database import STATEMENTS
 from carrel.adapters.postgres.rows import Row, scope_columns
 from carrel.core.identifiers import Path
+from carrel.core.path_spelling import fold_path, path_prefixes
 from carrel.core.store.commit import (
     Applied,
     Commit,
@@ -53,14 +55,23 @@ async def _are_unchanged(connection: asyncpg.Connection, check: ExpectPathsUncha
     return check.holds(text for [text] in rows)
 
 
-async def _find_listed(connection: asyncpg.Connection, check: ExpectPathFree) -> Path | None:
-    rows = await connection.fetch(
-        STATEMENTS["listed_paths"],
+def occupants_query(check: ExpectPathFree) -> Sequence[Any]:
+    """Parameters of `occupying_paths`."""
+    path = check.path
+    return (
         *scope_columns(check.scopes),
         check.scopes[0].tenant,
         check.followers,
-        check.known_variants is not None,
-        check.path.text,
-        [parent.text for parent in check.path.parents],
+        path.text,
+        [path.text, *(parent.text for parent in path.parents)],
+        check.collides is not None,
+        fold_path(path_prefixes(path.text)[0]),
     )
-    return check.find_occupant(text for [text] in rows)
+
+
+async def _find_listed(connection: asyncpg.Connection, check: ExpectPathFree) -> Path | None:
+    rows = await connection.fetch(STATEMENTS["occupying_paths"], *occupants_query(check))
+    return min(
+        (occupant.path for occupant in check.find_occupants(cast(Sequence[Row], rows))),
+        default=None,
+    )

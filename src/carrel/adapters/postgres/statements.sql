@@ -155,28 +155,59 @@ SELECT coalesce(max(v.revision), 0)
    AND NOT EXISTS (SELECT FROM version AS p
                     WHERE p.scope = v.scope AND p.path = v.path AND p.version = v.version - 1);
 
--- Live paths of the scopes $1, $2, $3 and, unless $5 is null, of the agents of tenant $4 with this
--- index key: their own files and pins. An empty key means all agents and templates. Unless $6, only
--- the parents $8 of the path $7 and what lies below it.
--- name: listed_paths
-WITH listed_scope AS (
-    SELECT s.id FROM unnest($1::text[], $2::text[], $3::text[]) AS w (tenant, kind, name)
-      JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
+-- Paths of the scopes $1, $2, $3 and, unless $5 is null, of the agents of tenant $4 with this index
+-- key (their own files and pins) that may not leave the path $6 free; $7 are the path and its
+-- parents. An empty key means all agents and templates. With $8 also possible variants, whose first
+-- folder is compared as $9; their rows have no scope.
+-- name: occupying_paths
+WITH follower AS MATERIALIZED (
+    SELECT r.type, r.id, r.body
+      FROM index_key AS i
+     CROSS JOIN LATERAL (SELECT r.type, r.id, r.body FROM record AS r
+                          WHERE r.tenant = i.tenant AND r.type = i.type AND r.id = i.id
+                         OFFSET 0) AS r
+     WHERE i.tenant = $4 AND i.type = 'agent' AND i.name = $5
+     UNION ALL
+    SELECT r.type, r.id, r.body FROM record AS r
+     WHERE $5::text = '' AND r.tenant = $4 AND r.type IN ('agent', 'template')),
+listed_name AS (
+    SELECT w.tenant, w.kind, w.name
+      FROM unnest($1::text[], $2::text[], $3::text[]) AS w (tenant, kind, name)
     UNION
-    SELECT s.id
-      FROM record AS r
-     CROSS JOIN LATERAL (VALUES (r.type, r.id), ('pins', r.body::jsonb ->> 'pins'))
-        AS w (kind, name)
-      JOIN scope AS s ON s.tenant = r.tenant AND s.kind = w.kind AND s.name = w.name
-     WHERE r.tenant = $4 AND $5::text IS NOT NULL
-       AND (r.type = 'agent' OR r.type = 'template' AND $5 = '')
-       AND ($5 = '' OR EXISTS (SELECT FROM index_key AS i
-                                WHERE i.tenant = r.tenant AND i.type = r.type
-                                  AND i.name = $5 AND i.id = r.id)))
-SELECT DISTINCT e.path FROM listed_scope AS s JOIN entry AS e ON e.scope = s.id
- WHERE (e.content IS NOT NULL OR e.type = 'inode/directory')
-   AND ($6 OR e.path = ANY ($8::text[])
-        OR e.path > $7::text || '/' AND e.path < $7::text || '0');
+    SELECT $4, f.type, f.id FROM follower AS f
+    UNION
+    SELECT $4, 'pins', f.body::jsonb ->> 'pins' FROM follower AS f),
+listed_scope AS MATERIALIZED (
+    SELECT s.id, s.kind, s.name
+      FROM listed_name AS w
+     CROSS JOIN LATERAL (SELECT s.id, s.kind, s.name FROM scope AS s
+                          WHERE s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
+                         OFFSET 0) AS s)
+SELECT s.kind, s.name, e.path
+  FROM listed_scope AS s
+ CROSS JOIN LATERAL (SELECT e.path FROM entry AS e
+                      WHERE e.scope = s.id AND e.path = ANY ($7::text[])
+                        AND CASE WHEN e.path = $6 THEN e.content IS NULL
+                                                   AND e.type = 'inode/directory'
+                            ELSE e.content IS NOT NULL END
+                     OFFSET 0) AS e
+ UNION ALL
+SELECT s.kind, s.name, e.path
+  FROM listed_scope AS s
+ CROSS JOIN LATERAL (SELECT e.path FROM entry AS e
+                      WHERE e.scope = s.id
+                        AND e.path > $6::text || '/' AND e.path < $6::text || '0'
+                        AND (e.content IS NOT NULL OR e.type = 'inode/directory')
+                      ORDER BY e.path LIMIT 1) AS e
+ UNION ALL
+SELECT DISTINCT NULL, NULL, e.path
+  FROM listed_scope AS s
+ CROSS JOIN LATERAL (SELECT e.path FROM entry AS e
+                      WHERE $8 AND e.scope = s.id
+                        AND (e.content IS NOT NULL OR e.type = 'inode/directory')
+                        AND (rtrim(lower(split_part(e.path, '/', 1) COLLATE "C"), ' .') = $9
+                             OR e.path ~ '[^ -~]')
+                     OFFSET 0) AS e;
 
 -- Paths, deleted ones included, that changed after a revision. Parameters: scopes and revisions.
 -- name: changed_paths

@@ -12,7 +12,7 @@ import asyncpg
 from carrel.adapters.postgres.commit_columns import CommitColumns
 from carrel.adapters.postgres.database import Database
 from carrel.adapters.postgres.event_notifier import EventNotifier
-from carrel.adapters.postgres.listing_checks import apply_with_listing
+from carrel.adapters.postgres.listing_checks import apply_with_listing, occupants_query
 from carrel.adapters.postgres.read_batching import RequestBatcher
 from carrel.adapters.postgres.rows import (
     Row,
@@ -23,7 +23,7 @@ from carrel.adapters.postgres.rows import (
 )
 from carrel.core.identifiers import Path, Scope
 from carrel.core.runs import SnapshotLayer
-from carrel.core.store.commit import Applied, Commit, Outcome
+from carrel.core.store.commit import Applied, Commit, ExpectPathFree, Outcome, PathOccupant
 from carrel.core.store.entry import Head, Version
 from carrel.core.store.tree import Tree, build_tree
 from carrel.ports import CorruptContent, request_scope
@@ -115,6 +115,12 @@ class PostgresTrees:
     async def complete_since(self, scope: Scope) -> int:
         parameters = (scope.tenant, scope.kind, scope.name)
         return int(await self._database.value("complete_since", *parameters))
+
+    async def find_occupants(self, check: ExpectPathFree) -> tuple[PathOccupant, ...]:
+        if not check.reads_listing:
+            return ()
+        rows = await self._database.rows("occupying_paths", *occupants_query(check))
+        return tuple(check.find_occupants(rows))
 
     async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
         if not commits:

@@ -10,7 +10,7 @@ from json.encoder import encode_basestring_ascii as quoted
 from typing import Final
 
 from carrel.adapters.sqlite.database import STATEMENTS
-from carrel.adapters.sqlite.listing_checks import are_paths_unchanged, find_listed_occupant
+from carrel.adapters.sqlite.listing_checks import are_paths_unchanged, list_occupants
 from carrel.adapters.sqlite.quotas import check_quota, count_bytes, count_files
 from carrel.adapters.sqlite.record_changes import RecordChanges
 from carrel.adapters.sqlite.rows import HeadKey, Row, digest_bytes, head_from_row
@@ -29,6 +29,7 @@ from carrel.core.store.commit import (
     QuotaExceeded,
     Write,
     event_drafts,
+    first_occupant,
     stored_file_id,
 )
 from carrel.core.store.entry import (
@@ -259,13 +260,12 @@ class CommitBatch:
                 return path
             if occupant := self._first_live_below(scope, path, deleted):
                 return occupant
-        return self._find_listed_occupant(path_check) if path_check.reads_listing else None
+        return self._find_listed(path_check, deleted) if path_check.reads_listing else None
 
-    def _find_listed_occupant(self, check: ExpectPathFree) -> Path | None:
-        """Read whole scopes, after writing the rows of the transaction's earlier commits."""
+    def _find_listed(self, check: ExpectPathFree, deleted: AbstractSet[HeadKey]) -> Path | None:
+        """Read many scopes, after writing the rows of the transaction's earlier commits."""
         self._write_rows()
-        ids = [self.scope_state(scope).id for scope in check.scopes]
-        return find_listed_occupant(self._db, check, ids)
+        return first_occupant(list_occupants(self._db, check), deleted)
 
     def _are_paths_unchanged(self, check: ExpectPathsUnchanged) -> bool:
         self._write_rows()

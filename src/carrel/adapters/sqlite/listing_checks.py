@@ -7,25 +7,26 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 from carrel.adapters.sqlite.database import STATEMENTS
+from carrel.adapters.sqlite.rows import scopes_to_json
 from carrel.adapters.sqlite.writer_cache import ScopeState
-from carrel.core.identifiers import Path, Scope
-from carrel.core.store.commit import ExpectPathFree, ExpectPathsUnchanged
+from carrel.core.identifiers import Scope
+from carrel.core.path_spelling import fold_path, path_prefixes
+from carrel.core.store.commit import ExpectPathFree, ExpectPathsUnchanged, PathOccupant
 
 
-def find_listed_occupant(
-    db: sqlite3.Connection, check: ExpectPathFree, scope_ids: Sequence[int]
-) -> Path | None:
-    """First path of the check's scopes and followers that does not leave its path free."""
+def list_occupants(db: sqlite3.Connection, check: ExpectPathFree) -> Sequence[PathOccupant]:
+    """Paths of the check's scopes and followers that do not leave its path free."""
+    path = check.path
     parameters = (
-        json.dumps(scope_ids),
+        scopes_to_json(check.scopes),
         check.scopes[0].tenant,
         check.followers,
-        check.known_variants is not None,
-        check.path.text,
-        json.dumps([parent.text for parent in check.path.parents]),
+        path.text,
+        json.dumps([path.text, *(parent.text for parent in path.parents)]),
+        check.collides is not None,
+        fold_path(path_prefixes(path.text)[0]),
     )
-    rows = db.execute(STATEMENTS["listed_paths"], parameters)
-    return check.find_occupant(text for [text] in rows)
+    return tuple(check.find_occupants(db.execute(STATEMENTS["occupying_paths"], parameters)))
 
 
 def are_paths_unchanged(

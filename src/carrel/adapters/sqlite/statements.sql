@@ -42,29 +42,44 @@ SELECT path FROM entry WHERE scope = ? AND path > ? AND path < ?
    AND (content IS NOT NULL OR type = 'inode/directory')
  ORDER BY path;
 
--- Live paths of scopes and, if an index key is given, of the agents with it: their own files and
--- pins. An empty key means all agents and templates. Parameters: scopes, tenant, index key or null,
--- whether to list all paths; if not, the path below which to list, and its parents.
--- name: listed_paths
+-- Paths of scopes and, if an index key is given, of the agents with it (their own files and pins)
+-- that may not leave a path free. An empty key means all agents and templates. Parameters: scopes,
+-- tenant, index key or null, path, the path and its parents, whether to list possible variants too,
+-- first folder of the path as other file systems compare it. Rows of variants have no scope.
+-- name: occupying_paths
 WITH follower AS (
-    SELECT r.type, r.id, r.body ->> 'pins' AS pins FROM record AS r
-     WHERE r.tenant = ?2 AND ?3 IS NOT NULL
-       AND (r.type = 'agent' OR r.type = 'template' AND ?3 = '')
-       AND (?3 = '' OR EXISTS (SELECT 1 FROM index_key AS i
-                                        WHERE i.tenant = r.tenant AND i.type = r.type
-                                          AND i.name = ?3 AND i.id = r.id))),
-listed_scope AS (
-    SELECT value AS id FROM json_each(?1)
+    SELECT r.type, r.id, r.body ->> 'pins' AS pins
+      FROM index_key AS i
+     CROSS JOIN record AS r ON r.tenant = i.tenant AND r.type = i.type AND r.id = i.id
+     WHERE i.tenant = ?2 AND i.type = 'agent' AND i.name = ?3
+     UNION ALL
+    SELECT r.type, r.id, r.body ->> 'pins' FROM record AS r
+     WHERE ?3 = '' AND r.tenant = ?2 AND r.type IN ('agent', 'template')),
+listed_scope AS MATERIALIZED (
+    SELECT s.id, s.kind, s.name FROM json_each(?1) AS w
+     CROSS JOIN scope AS s ON s.tenant = w.value ->> 0 AND s.kind = w.value ->> 1
+                          AND s.name = w.value ->> 2
     UNION
-    SELECT s.id FROM follower AS f
+    SELECT s.id, s.kind, s.name FROM follower AS f
      CROSS JOIN scope AS s ON s.tenant = ?2 AND s.kind = f.type AND s.name = f.id
     UNION
-    SELECT s.id FROM follower AS f
+    SELECT s.id, s.kind, s.name FROM (SELECT DISTINCT pins FROM follower) AS f
      CROSS JOIN scope AS s ON s.tenant = ?2 AND s.kind = 'pins' AND s.name = f.pins)
-SELECT DISTINCT e.path FROM listed_scope AS s CROSS JOIN entry AS e ON e.scope = s.id
- WHERE (e.content IS NOT NULL OR e.type = 'inode/directory')
-   AND (?4 OR e.path IN (SELECT value FROM json_each(?6))
-        OR e.path > ?5 || '/' AND e.path < ?5 || '0');
+SELECT s.kind, s.name, e.path
+  FROM listed_scope AS s CROSS JOIN json_each(?5) AS p
+ CROSS JOIN entry AS e ON e.scope = s.id AND e.path = p.value
+ WHERE iif(e.path = ?4, e.content IS NULL AND e.type = 'inode/directory', e.content IS NOT NULL)
+ UNION ALL
+SELECT s.kind, s.name, e.path
+  FROM listed_scope AS s
+ CROSS JOIN entry AS e ON e.scope = s.id AND e.path > ?4 || '/' AND e.path < ?4 || '0'
+ WHERE e.content IS NOT NULL OR e.type = 'inode/directory'
+ UNION ALL
+SELECT DISTINCT NULL, NULL, e.path
+  FROM listed_scope AS s CROSS JOIN entry AS e ON e.scope = s.id
+ WHERE ?6 AND (e.content IS NOT NULL OR e.type = 'inode/directory')
+   AND (rtrim(lower(substr(e.path, 1, instr(e.path || '/', '/') - 1)), ' .') = ?7
+        OR e.path GLOB '*[^ -~]*');
 
 -- Paths, deleted ones included, that changed after a revision. Parameter: pairs of scope and
 -- revision.

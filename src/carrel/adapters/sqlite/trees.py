@@ -10,6 +10,7 @@ from typing import Final
 
 from carrel.adapters.sqlite.commit_batch import CommitBatch
 from carrel.adapters.sqlite.database import STATEMENTS, transaction
+from carrel.adapters.sqlite.listing_checks import list_occupants
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import (
     AFTER_ANY_PATH,
@@ -22,7 +23,14 @@ from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import Path, Scope
 from carrel.core.lru_cache import LruCache
 from carrel.core.runs import SnapshotLayer
-from carrel.core.store.commit import Applied, Commit, Outcome, only_deletes
+from carrel.core.store.commit import (
+    Applied,
+    Commit,
+    ExpectPathFree,
+    Outcome,
+    PathOccupant,
+    only_deletes,
+)
 from carrel.core.store.entry import Head, Version
 from carrel.core.store.tree import Tree, build_tree
 
@@ -100,6 +108,11 @@ class SqliteTrees:
             lambda db: db.execute(STATEMENTS["complete_since"], parameters).fetchall()
         )
         return int(row[0])
+
+    async def find_occupants(self, check: ExpectPathFree) -> tuple[PathOccupant, ...]:
+        if not check.reads_listing:
+            return ()
+        return tuple(await self._reader.scan(lambda db: list_occupants(db, check)))
 
     async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
         if not commits:

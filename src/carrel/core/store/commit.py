@@ -6,11 +6,13 @@ it or nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
 
 from msgspec import Struct
 
-from carrel.core.identifiers import Path, Scope, TimestampMs
+from carrel.core.identifiers import Path, Scope, ScopeKind, TimestampMs
 from carrel.core.path_spelling import is_variant
 from carrel.core.store.entry import Entry, FileAttributes, Head, VersionSource, new_file_id
 from carrel.core.store.event import RECORD_CHANGED, EventDraft
@@ -89,8 +91,8 @@ class Quota(Struct, frozen=True, gc=False):
 class ExpectPathFree(Struct, frozen=True, gc=False):
     """Expectation that `path` is free for a file.
 
-    No parent is a file, nothing lies below it, and it is no directory. With `known_variants`, no
-    other path is a variant of it: see `is_variant`.
+    No parent is a file, nothing lies below it, and it is no directory. With `collides`, no other
+    path collides with it.
     """
 
     path: Path
@@ -105,27 +107,49 @@ class ExpectPathFree(Struct, frozen=True, gc=False):
     Empty means all agents and templates. The commit writes to the layer below them, so that none
     of them can get a path meanwhile.
     """
-    known_variants: tuple[Path, ...] | None = None
-    """Variants that are allowed; None allows all."""
+    collides: Callable[[Path], bool] | None = None
+    """Whether a variant of the path is not allowed beside it; None allows all: see is_variant."""
 
     @property
     def reads_listing(self) -> bool:
-        """Whether the check needs the paths of whole scopes."""
-        return self.followers is not None or self.known_variants is not None
+        """Whether the check needs the paths of many scopes."""
+        return self.followers is not None or self.collides is not None
 
-    def find_occupant(self, texts: Iterable[str]) -> Path | None:
-        """First live path of the listed scopes that does not leave `path` free."""
-        parents, below = {parent.text for parent in self.path.parents}, f"{self.path.text}/"
-        variants = self.known_variants
-        allowed_variants = None if variants is None else {path.text for path in variants}
-        for text in sorted(texts):
-            if text in parents or text.startswith(below):
-                return Path(text)
-            if allowed_variants is None or text in allowed_variants:
-                continue
-            if is_variant(self.path.text, text):
-                return Path(text)
-        return None
+    def find_occupants(self, rows: Iterable[Sequence[Any]]) -> Iterator[PathOccupant]:
+        """Occupants among what a store lists.
+
+        Rows are (kind, name, path) of a path above or below, and (None, None, path) of a path that
+        may be a variant.
+        """
+        tenant = self.scopes[0].tenant
+        for kind, name, text in rows:
+            path = Path(text)
+            if kind is not None and name is not None:
+                yield PathOccupant(path, Scope(tenant, ScopeKind(kind), name))
+            elif self.collides is not None and self.collides(path):
+                yield PathOccupant(path)
+
+
+class PathOccupant(Struct, frozen=True):
+    """Live path that does not leave another one free."""
+
+    path: Path
+    scope: Scope | None = None
+    """Scope of a path above or below; None for a variant."""
+
+
+def first_occupant(
+    occupants: Iterable[PathOccupant], deleted: AbstractSet[tuple[Scope, Path]]
+) -> Path | None:
+    """First occupant that is not among the paths that the commit deletes."""
+    deleted_paths = {path for _, path in deleted}
+    remaining = (
+        occupant.path
+        for occupant in occupants
+        if (occupant.scope, occupant.path) not in deleted
+        and (occupant.scope is not None or occupant.path not in deleted_paths)
+    )
+    return min(remaining, default=None)
 
 
 class ExpectPathsUnchanged(Struct, frozen=True):
