@@ -18,6 +18,7 @@ from carrel.cli.mcp_endpoint import (
     McpEndpoint,
     Message,
     error_reply,
+    is_valid_message,
     message_version,
     parse_message,
     with_modern_version,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import httpx
 
 _PARSE_ERROR: Final = -32700
+_INVALID_REQUEST: Final = -32600
 _INVALID_PARAMS: Final = -32602
 _MAX_MESSAGE_BYTES: Final = 2**24
 _CANCELLED_FORM: Final = {"action": "cancel"}
@@ -50,6 +52,8 @@ class McpBridge:
             message = parse_message(line)
             if message is None:
                 _write_message(error_reply(None, _PARSE_ERROR, "invalid JSON"))
+            elif not is_valid_message(message):
+                _write_message(error_reply(None, _INVALID_REQUEST, "invalid id or params"))
             elif message.get("method") == "notifications/cancelled":
                 self._cancel(message)
             elif message.get("method") == "initialize":

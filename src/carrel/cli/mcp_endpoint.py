@@ -110,6 +110,14 @@ def parse_message(text: str | bytes) -> dict[str, Any] | None:
     return parsed if isinstance(parsed, dict) else None
 
 
+def is_valid_message(message: Message) -> bool:
+    """Whether id and params have the types that the protocol requires."""
+    has_id = isinstance(message.get("id"), str | int | float | None)
+    needs_id = message.get("method") in {"initialize", "tools/call"}
+    has_params = isinstance(message.get("params"), dict | None)
+    return has_id and has_params and (not needs_id or message.get("id") is not None)
+
+
 def error_reply(id: Any, code: int, message: str) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
 

@@ -276,6 +276,16 @@ def test_hostile_lines_get_only_json_rpc_replies(
     live: ServerProcess, store: File, way: str
 ) -> None:
     lines = [b"{", b"null", b"[]", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}', b"\xff", b""]
+    wrong_types = (
+        {"id": [1], "result": {}},
+        {"id": {"a": 1}},
+        {"id": 3, "method": "initialize", "params": [1]},
+        {"method": "initialize", "params": {}},
+        {"method": "tools/call", "params": {"name": "who_am_i"}},
+        {"method": "notifications/cancelled", "params": [1]},
+        {"method": "notifications/cancelled", "params": {"requestId": [1]}},
+    )
+    lines += [json.dumps({"jsonrpc": "2.0", **message}).encode() for message in wrong_types]
     last = b'{"jsonrpc":"2.0","id":2,"method":"ping"}'
     arguments = ["kate"] if way == "store" else ["kate", "--url", live.url]
     replies = exchange(b"\n".join([*lines, last, b""]), 2, store, *arguments)
