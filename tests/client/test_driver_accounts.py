@@ -151,3 +151,11 @@ async def test_sandboxes_and_workspaces_are_created_changed_and_deleted(api: Any
     with pytest.raises(carrel.NotFound, match="Sandbox not found"):
         await api.sandboxes.delete(sandbox.id)
     assert (await api.sandboxes.list(), await api.workspaces.list()) == ((), ())
+
+
+async def test_a_key_is_revoked_with_the_keys_that_replaced_it(api: Any) -> None:
+    stolen = await api.keys.create("laptop", "person")
+    replacement = await api.keys.rotate(stolen.id)
+    assert replacement.created_by_key_id
+    await api.keys.revoke(stolen.id, created_keys=True)
+    assert not {stolen.id, replacement.id} & {key.id for key in await api.keys.list()}

@@ -69,6 +69,8 @@ class Key(Model):
     created_at: datetime
     expires_at: datetime | None
     last_used_at: datetime | None
+    created_by_key_id: str | None = None
+    """Key that created or replaced it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,9 +270,15 @@ class Keys(Resource[Driver]):
         return model_from_json(CreatedKey, key)
 
     @operation
-    def revoke(self, key_id: str, *, idempotency_key: str | None = None) -> Steps[None]:
-        """Revoke a key; the next request with it is refused."""
-        request = HttpRequest("DELETE", api_path("keys", key_id))
+    def revoke(
+        self, key_id: str, *, created_keys: bool = False, idempotency_key: str | None = None
+    ) -> Steps[None]:
+        """Revoke a key; the next request with it is refused.
+
+        `created_keys` also revokes the keys and invitations that it led to.
+        """
+        query = {"createdKeys": "true"} if created_keys else {}
+        request = HttpRequest("DELETE", api_path("keys", key_id), query=query)
         yield from send_idempotent(request, idempotency_key)
 
 

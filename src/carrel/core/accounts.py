@@ -38,6 +38,8 @@ class KeyRecord(Struct, frozen=True, rename="camel"):
     """0 if it does not expire."""
     prefix: str = ""
     """First characters of the token."""
+    creators: list[str] = []
+    """Ids of the key that created it, and of the keys that created that one, first to last."""
 
     def is_expired(self, now: TimestampMs) -> bool:
         return bool(self.expires) and now >= self.expires
@@ -52,6 +54,8 @@ class SignInCodeRecord(Struct, frozen=True, rename="camel"):
     """Latest end of the key it is exchanged for, that of the inviter's key; 0 without one."""
     scopes: list[Permission] | None = None
     """Scopes of the key it is exchanged for; None grants everything the holder may do."""
+    creators: list[str] = []
+    """Creators of the key it is exchanged for: the inviter's key and its creators."""
 
 
 class SecretRecord(Struct, frozen=True, rename="camel"):

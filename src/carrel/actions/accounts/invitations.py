@@ -56,6 +56,7 @@ async def invite(
         invited_by=actor.person or actor.name,
         key_expires=spec.expires or 0,
         scopes=None if spec.scopes is None else sorted(spec.scopes),
+        creators=list(spec.creators),
     )
     replaced = [
         deletion(stored)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Final
 
 from msgspec.structs import replace
@@ -60,6 +61,7 @@ async def _replacement_spec(ports: Ports, actor: Actor, record: Record, key: Key
         workspace=key.workspace,
         scopes=None if key.scopes is None else frozenset(key.scopes),
         expires=key.expires or None,
+        creators=(*key.creators, record.id),
     )
     if record.id == actor.key:
         return spec
@@ -69,4 +71,5 @@ async def _replacement_spec(ports: Ports, actor: Actor, record: Record, key: Key
     limited = await keys.limit_to_callers_key(ports, actor, spec, actor.role)
     if limited.expires != spec.expires:
         raise Forbidden("a key cannot outlive the key that rotates it")
-    return limited
+    creators = dict.fromkeys((*spec.creators, *limited.creators))
+    return dataclasses.replace(limited, creators=tuple(creators))

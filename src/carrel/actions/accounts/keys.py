@@ -14,6 +14,7 @@ from carrel.actions.records import (
     commit_changes,
     get_by_id_or_slug,
     get_record,
+    iter_records,
     list_page,
     load_collection_revisions,
     record_after,
@@ -46,6 +47,10 @@ from carrel.ports import Ports
 MAX_KEY_LIFETIME_MS: Final = 100 * 366 * 86_400_000
 _PREFIX_LENGTH: Final = 12
 """Characters of a token that are stored in the clear, to recognise it."""
+_MAX_CREATORS: Final = 100
+"""A key that rotates itself has one more creator each time."""
+
+_CREATED_TYPES: Final = (RecordType.KEY, RecordType.CODE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,8 @@ class KeySpec:
     scopes: frozenset[Permission] | None = None
     """None grants everything the holder may do."""
     expires: TimestampMs | None = None
+    creators: tuple[str, ...] = ()
+    """Keys that led to it, first to last."""
 
     @property
     def is_bound(self) -> bool:
@@ -84,6 +91,11 @@ def by_agent_index(id: str) -> str:
     return f"agent:{id}"
 
 
+def by_creator_index(id: str) -> str:
+    """Index key of the keys and codes that a key created, directly or through others."""
+    return f"creator:{id}"
+
+
 def new_key(ports: Ports, tenant: str, spec: KeySpec, token: str | None = None) -> NewKey:
     """Build a key and its record change, for the caller to commit."""
     token = token or ports.clock.new_token("carrel")
@@ -99,6 +111,7 @@ def new_key(ports: Ports, tenant: str, spec: KeySpec, token: str | None = None) 
         expires=spec.expires or 0,
         # An operator may choose a short token: store at most a quarter of it in the clear.
         prefix=token[: min(_PREFIX_LENGTH, len(token) // 4)],
+        creators=list(spec.creators[-_MAX_CREATORS:]),
     )
     return NewKey(key_change(tenant, ports.clock.new_id("key"), key), token)
 
@@ -108,6 +121,7 @@ def key_change(
 ) -> RecordChange:
     index_keys = [by_person_index(key.person_id)] if key.person_id else []
     index_keys += [by_agent_index(key.agent_id)] if key.agent_id else []
+    index_keys += map(by_creator_index, key.creators)
     return RecordChange(
         tenant,
         RecordType.KEY,
@@ -208,7 +222,7 @@ def require_unconfined(actor: Actor) -> None:
 async def limit_to_callers_key(
     ports: Ports, actor: Actor, spec: KeySpec, role: Role | None
 ) -> KeySpec:
-    """Return the spec with the end and the scopes of the caller's own key, where it has them.
+    """Return the spec with the creators, and the end and scopes of the caller's key if it has any.
 
     Raises Forbidden for a spec with more permissions or a later end. A key without scopes grows
     with its holder's role; one created by a key with scopes must not.
@@ -220,6 +234,7 @@ async def limit_to_callers_key(
     if record is None:
         raise Unauthenticated(INVALID_CREDENTIAL)
     callers_key = key_from_record(record)
+    spec = replace(spec, creators=(*callers_key.creators, actor.key))
     if callers_key.scopes is not None:
         spec = replace(spec, scopes=permissions)
     if not callers_key.expires:
@@ -283,20 +298,61 @@ async def last_used(ports: Ports, keys: tuple[Record, ...]) -> tuple[TimestampMs
 
 @retry_on_conflict()
 async def revoke(
-    ports: Ports, actor: Actor, id: str, idempotency_key: IdempotencyKey | None = None
+    ports: Ports,
+    actor: Actor,
+    id: str,
+    idempotency_key: IdempotencyKey | None = None,
+    *,
+    with_created: bool = False,
 ) -> None:
     """Delete a key; it stops working with the next request.
 
-    Raises NotFound, and Forbidden for another key that is worth more than the caller's own.
+    `with_created` also deletes the keys and invitations that it led to: those that it created or
+    rotated, and theirs, even if the key itself is gone. Raises NotFound, and Forbidden for another
+    key that is worth more than the caller's own.
     """
-    key = await get(ports, actor, id)
-    if id != actor.key and Permission.TENANT_ADMIN not in actor.permissions:
-        revoked = key_from_record(key)
-        scopes = None if revoked.scopes is None else frozenset(revoked.scopes)
-        _require_carried(actor, effective_permissions(revoked.kind, actor.role, scopes))
+    expected_revisions, revoked = list[CollectionRevision](), list[Record]()
+    if with_created:
+        expected_revisions = await load_collection_revisions(ports, actor.tenant, _CREATED_TYPES)
+        revoked = await _load_created(ports, actor.tenant, id)
+    try:
+        revoked.append(await get(ports, actor, id))
+    except NotFound:
+        if not revoked:
+            raise
+    for record in revoked:
+        _require_revocable(actor, record)
     await commit_changes(
-        ports, actor, "revoke a key", [deletion(key)], idempotency_key=idempotency_key
+        ports,
+        actor,
+        "revoke a key and those that it created" if with_created else "revoke a key",
+        [deletion(record) for record in revoked],
+        collection_revisions=expected_revisions,
+        idempotency_key=idempotency_key,
     )
+
+
+async def _load_created(ports: Ports, tenant: str, id: str) -> list[Record]:
+    """Load the keys and sign-in codes that a key led to."""
+    return [
+        record
+        for record_type in _CREATED_TYPES
+        async for record in iter_records(ports, tenant, record_type, by_creator_index(id))
+    ]
+
+
+def _require_revocable(actor: Actor, record: Record) -> None:
+    """Raise Forbidden for what is neither the caller's nor worth as little, unless they are admin.
+
+    Only admins issue invitations.
+    """
+    if record.id == actor.key or Permission.TENANT_ADMIN in actor.permissions:
+        return
+    if record.type is not RecordType.KEY or not is_callers_key(actor, record):
+        raise Forbidden(f"only an owner or admin may revoke {record.id}, which the key created")
+    key = key_from_record(record)
+    scopes = None if key.scopes is None else frozenset(key.scopes)
+    _require_carried(actor, effective_permissions(key.kind, actor.role, scopes))
 
 
 def is_callers_key(actor: Actor, key: Record) -> bool:

@@ -154,7 +154,7 @@ async def _create_browser_key(ports: Ports, token: str) -> str:
     await _find_or_unauthenticated(
         ports, actor.tenant, RecordType.PERSON, current_key.person_id or ""
     )
-    key = keys.new_key(ports, actor.tenant, _session_spec(current_key, ports.clock.now()))
+    key = keys.new_key(ports, actor.tenant, _session_spec(actor, current_key, ports.clock.now()))
     await commit_changes(
         ports, actor, "sign in", [key.change], collection_revisions=expected_revisions
     )
@@ -185,8 +185,8 @@ def _with_article(kind: CredentialKind) -> str:
     return {CredentialKind.AGENT: "an agent"}.get(kind, f"a {kind}")
 
 
-def _session_spec(key: KeyRecord, now: TimestampMs) -> keys.KeySpec:
-    """Return a session key with the key's holder, confinement and scopes."""
+def _session_spec(actor: Actor, key: KeyRecord, now: TimestampMs) -> keys.KeySpec:
+    """Return a session key with the holder, confinement and scopes of the caller's key."""
     max_expires = now + KEY_LIFETIME_MS
     return keys.KeySpec(
         BROWSER_KEY_NAME,
@@ -196,6 +196,7 @@ def _session_spec(key: KeyRecord, now: TimestampMs) -> keys.KeySpec:
         workspace=key.workspace,
         scopes=None if key.scopes is None else frozenset(key.scopes),
         expires=min(key.expires or max_expires, max_expires),
+        creators=(*key.creators, actor.key),
     )
 
 
@@ -244,6 +245,7 @@ def _spec_from_code(code: SignInCodeRecord, name: str, now: TimestampMs) -> keys
         person=code.person_id,
         scopes=None if code.scopes is None else frozenset(code.scopes),
         expires=min(code.key_expires or max_expires, max_expires),
+        creators=tuple(code.creators),
     )
 
 
@@ -286,7 +288,10 @@ def code_creation(
         encode_body(sign_in_code),
         expected=0,
         unique_keys=(_code_unique_key(hash_token(code)),),
-        index_keys=(by_person_index(sign_in_code.person_id),),
+        index_keys=(
+            by_person_index(sign_in_code.person_id),
+            *map(keys.by_creator_index, sign_in_code.creators),
+        ),
     )
 
 

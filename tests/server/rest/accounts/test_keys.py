@@ -164,3 +164,22 @@ async def test_a_key_whose_response_was_lost_is_not_created_twice(tmp_path: Any)
         answers = [await owner.post("/v1/keys", json=ROBOT, headers=once) for _ in range(2)]
         assert [answer.status_code for answer in answers] == [201, 409]
         assert len((await owner.get("/v1/keys")).json()["items"]) == 2
+
+
+async def test_a_key_is_revoked_with_the_keys_that_it_created(
+    server: RestServer, owner: httpx.AsyncClient
+) -> None:
+    scopes = {"scopes": ["tenant:admin", "tenant:read", "workspace:read"]}
+    first = (await owner.post("/v1/keys", json={"name": "a", "kind": "service", **scopes})).json()
+    body = {"name": "b", "kind": "service", "scopes": ["workspace:read"]}
+    second = (await server.as_(first["key"]).post("/v1/keys", json=body)).json()
+    assert second["createdByKeyId"] == first["id"]
+    for _ in range(2):
+        revoked = await owner.delete(
+            f"/v1/keys/{first['id']}",
+            params={"createdKeys": "true"},
+            headers={"Idempotency-Key": "once"},
+        )
+        assert revoked.status_code == 204
+    for key in (first, second):
+        assert (await server.as_(key["key"]).get("/v1/session")).status_code == 401

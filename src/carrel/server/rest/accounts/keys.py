@@ -50,6 +50,18 @@ class KeyModel(ResponseModel, frozen=True):
     created_at: Rfc3339
     expires_at: Rfc3339 | None
     last_used_at: Rfc3339 | None
+    created_by_key_id: str | None
+    """Key that created or replaced it; null for a sign-in, and for older keys."""
+
+
+class RevokeKeyQuery(RequestModel, frozen=True):
+    created_keys: Annotated[
+        bool,
+        Meta(
+            description="Also revoke the keys and invitations that the key led to: those that it"
+            " created or rotated, and theirs. For a key that was stolen."
+        ),
+    ] = False
 
 
 class CreatedKeyModel(KeyModel, frozen=True):
@@ -75,6 +87,7 @@ def key_to_model(record: Record, last_used: TimestampMs | None) -> KeyModel:
         created_at=rfc3339(record.created_at),
         expires_at=rfc3339(key.expires) if key.expires else None,
         last_used_at=None if last_used is None else rfc3339(last_used),
+        created_by_key_id=key.creators[-1] if key.creators else None,
     )
 
 
@@ -151,6 +164,37 @@ def _issued_response(issued: keys.IssuedKey) -> Response:
     )
 
 
+async def _respond_revoked(request: Request[None, RevokeKeyQuery], _: object = ()) -> Response:
+    return Response.empty(204)
+
+
+@endpoint(
+    "DELETE",
+    "/v1/keys/{id}",
+    permission=Permission.TENANT_READ,
+    query=RevokeKeyQuery,
+    responses={204: None},
+    refusals=(Forbidden, NotFound, Busy),
+    id="keys_delete",
+    tag=_TAG,
+    idempotent=True,
+    rebuild=_respond_revoked,
+)
+async def revoke(request: Request[None, RevokeKeyQuery]) -> Response:
+    """Revoke a key: itself, your own with no more permissions, or with tenant:admin any.
+
+    Keys that it created stay valid, unless `createdKeys` is sent.
+    """
+    await keys.revoke(
+        request.ports,
+        request.actor,
+        request.params["id"],
+        request.idempotency_key,
+        with_created=request.query.created_keys,
+    )
+    return await _respond_revoked(request)
+
+
 _KEYS: Final = RecordCollection(
     "keys",
     "/v1/keys",
@@ -167,9 +211,5 @@ ENDPOINTS: Final = (
     create,
     rotate,
     _KEYS.get("Get a key: your own, or with tenant:admin any."),
-    _KEYS.delete(
-        "Revoke a key: itself, your own with no more permissions, or with tenant:admin any.",
-        keys.revoke,
-        (Forbidden, NotFound, Busy),
-    ),
+    revoke,
 )
