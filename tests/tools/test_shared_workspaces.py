@@ -103,3 +103,23 @@ async def test_an_agents_own_file_that_is_not_listed_is_absent_in_a_shared_sessi
     assert Path("USER.md") not in await context.list_paths()
     main = replace(context, audience=Audience.MAIN)
     assert Path("USER.md") in await main.list_paths()
+
+
+async def test_long_output_of_a_main_session_is_withheld_from_shared_ones(
+    anywhere: Ports,
+) -> None:
+    tools = await create_tool_tenant(anywhere, outputLimitBytes=2000)
+    await tools.call("write", file_path="notes/a.md", content=f"{CANARY}\n" * 400)
+    main = tools.context
+    saved: dict[Audience, str] = {}
+    for audience in (Audience.MAIN, Audience.SHARED):
+        tools.context = replace(main, audience=audience)
+        command = "cat notes/a.md 2>/dev/null || seq 1000"
+        result: Any = (await tools.reply("bash", command=command)).structured
+        [saved[audience]] = result["outputFiles"]
+    with pytest.raises(Forbidden):
+        await tools.call("read", file_path=saved[Audience.MAIN])
+    assert "1000" in await tools.call("read", file_path=saved[Audience.SHARED], offset=990)
+    assert await tools.call("grep", pattern=CANARY) == "No matches found"
+    assert CANARY not in await tools.call("bash", command="cat .carrel/*/*")
+    assert saved[Audience.MAIN] not in await tools.call("glob", pattern="**")

@@ -8,11 +8,13 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.support.stores import open_ports
 from tests.support.tool_fixture import ToolTenant, create_tool_tenant
 from tests.support.unsandboxed_provider import PersistentUnsandboxedProvider
 
 from carrel.actions.files.file_commit import commit_files
+from carrel.actions.policy import policies
 from carrel.actions.sandbox import command_output, workspace_files
 from carrel.core.errors import Forbidden, NotFound, ValidationError
 from carrel.core.identifiers import Path
@@ -82,7 +84,7 @@ async def test_long_output_is_a_file_of_the_workspace(tools: ToolTenant) -> None
     reply = await tools.reply("bash", command="seq 1000; seq 5 >&2")
     result: Any = reply.structured
     [path] = result["outputFiles"]
-    assert path.startswith(f"{command_output.OUTPUT_DIRECTORY}/call_")
+    assert path.startswith(".carrel/output/call_")
     assert f"[stdout was cut; the file {path} has 3893 bytes of it]" in reply.content
     assert result["truncated"] and result["stdout"].endswith("[output truncated]")
     assert len(result["stdout"].encode()) == 2000
@@ -90,6 +92,18 @@ async def test_long_output_is_a_file_of_the_workspace(tools: ToolTenant) -> None
     text = (await tools.files())[path].decode()
     assert text == "".join(f"{n}\n" for n in range(1, 1001))
     assert "     1\t1\n" in await tools.call("read", file_path=path)
+
+
+async def test_a_workspace_without_room_for_long_output_is_named(tools: ToolTenant) -> None:
+    policy = await policies.get(tools.ports, tools.owner)
+    shared = structs.replace(policy.shared_limits, max_files=1)
+    await policies.put(tools.ports, tools.owner, structs.replace(policy, shared_limits=shared))
+    await put(tools, "only", b"x")
+    reply = await tools.reply("bash", command="seq 1000")
+    result: Any = reply.structured
+    assert result["truncated"] and result["outputFiles"] == []
+    assert "[stdout was not saved: " in reply.content
+    assert set(await tools.files()) == {"only"}
 
 
 async def test_output_of_exactly_the_limit_is_whole(tools: ToolTenant) -> None:

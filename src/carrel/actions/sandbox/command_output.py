@@ -10,11 +10,11 @@ from carrel.actions.sandbox import workspace_files
 from carrel.actions.sandbox.workspace_files import WorkspaceFiles
 from carrel.core.errors import Refusal
 from carrel.core.identifiers import Path
+from carrel.core.sessions.shared_session_visibility import output_directory
 from carrel.ports.sandbox import CommandResult
 
 MAX_SAVED_BYTES: Final = 2**20
 """Bytes of stdout and of stderr that are saved."""
-OUTPUT_DIRECTORY: Final = ".carrel/output"
 
 
 class SavedOutput(Struct, frozen=True):
@@ -36,7 +36,7 @@ async def save_output(
     for name, text in (("stdout", result.stdout), ("stderr", result.stderr)):
         if len(text) <= limit:
             continue
-        path = Path(f"{OUTPUT_DIRECTORY}/{id}.{name}.txt")
+        path = Path(f"{output_directory(workspace.audience)}/{id}.{name}.txt")
         try:
             await workspace_files.write(workspace, path, text)
         except Refusal as refusal:
