@@ -223,7 +223,7 @@ def prompts(results: Results, folder: File, progress: Progress) -> None:
             prompt.measure_round(results, server, folder, slugs)
             progress.advance(task)
     for _ in range(ROUNDS):
-        asyncio.run(run_start.measure(folder, slugs[0], results))
+        asyncio.run(run_start.measure(folder, slugs, results))
     prompt.add_rows(results)
     run_start.add_rows(results)
 

@@ -1,4 +1,4 @@
-"""The Python examples of the README and of the runtime guide run against a server."""
+"""The Python examples of the READMEs and of the runtime guide run against a server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def prepare(live: ServerProcess) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(("page", "min_programs"), [("README.md", 1), (GUIDE, 5)])
+@pytest.mark.parametrize(("page", "min_programs"), [("README.md", 1), ("client/README.md", 1), (GUIDE, 5)])
 async def test_python_examples_run_in_order_and_complete_a_run(
     page: str, min_programs: int, tmp_path: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
