@@ -29,7 +29,9 @@ def prepare(live: ServerProcess) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(("page", "min_programs"), [("README.md", 1), ("client/README.md", 1), (GUIDE, 5)])
+@pytest.mark.parametrize(
+    ("page", "min_programs"), [("README.md", 1), ("client/README.md", 1), (GUIDE, 5)]
+)
 async def test_python_examples_run_in_order_and_complete_a_run(
     page: str, min_programs: int, tmp_path: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
