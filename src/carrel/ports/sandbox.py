@@ -213,6 +213,17 @@ class Sandbox(Protocol):
 
 
 @runtime_checkable
+class CachingSandbox(Sandbox, Protocol):
+    """A provider that caches files of commands on this machine."""
+
+    async def clear_cache(self) -> None:
+        """Remove the cached files; those of running commands when these end.
+
+        Other processes of this machine remove theirs when they next run a command.
+        """
+
+
+@runtime_checkable
 class PersistentSandbox(Sandbox, Protocol):
     """A provider with persistent instances. Others refuse an instance key."""
 

@@ -85,6 +85,10 @@ class LazyLocalSandbox:
     async def release_instance(self, instance_key: str) -> None:
         await self._sandbox().release_instance(instance_key)
 
+    async def clear_cache(self) -> None:
+        if self._settings.sandboxes_directory.exists():
+            await self._sandbox().clear_cache()
+
     async def ready(self) -> str:
         """Run the self-test on the first call; return the isolation tier."""
         return (await self._sandbox().ready()).tier

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path as File
 
 import pytest
 from tests.actions.searchable_store import STORES, SearchableStore, open_searchable_store
 from tests.support.full_app import FullApp, create_rest_app
+from tests.support.local_providers import LOCAL
 from tests.support.tenants import add_person, create_tenant
 
 from carrel.actions import items
@@ -37,6 +39,7 @@ from carrel.core.identifiers import Path
 from carrel.core.redaction.text_purge import MARKER
 from carrel.core.runs import Audience
 from carrel.ports import Ports
+from carrel.ports.sandbox import CommandSpec, FileKind, InputFile, ResourceLimits
 
 pytestmark = pytest.mark.anyio
 
@@ -166,6 +169,26 @@ async def test_a_session_whose_id_has_the_text_gets_another_everywhere(
     assert (await runs.get(ports, owner, run.id)).session == new_id
     assert (await approvals.get(ports, owner, call)).session == new_id
     assert len(await sessions.search(ports, owner, "cook", "hello", limit=9)) == 2
+
+
+async def test_a_purged_text_is_in_no_file_that_a_command_was_given(
+    purged: SearchableStore,
+) -> None:
+    async with LOCAL["bubblewrap-overlay"](purged.directory) as sandbox:
+        ports = replace(purged.ports, sandboxes={"local": sandbox})
+        _, owner = await create_tenant(ports)
+        stack = await stacks.default_stack(ports, owner)
+        await files.put(ports, stack, NOTE, SECRET.encode(), owner)
+        file = await files.get_file(ports, stack, NOTE)
+        input_files = {NOTE: InputFile(FileKind.FILE, file.entry.blob)}
+        command = CommandSpec("purged", "cat notes/a.md", input_files, ResourceLimits(seconds=20))
+        async with sandbox.run(command, ports.blobs) as result:
+            assert result.stdout == SECRET.encode()
+        assert any(place.startswith("sandboxes/") for place in await purged.find_text(WORD))
+
+        await purge_all(ports, owner, SECRET)
+
+        assert await purged.find_text(WORD) == []
 
 
 async def test_the_audit_of_a_purge_names_the_person_and_counts(purged: SearchableStore) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence, Set
 from typing import Any, Final
 
 from carrel.actions.blob_contents import load_contents
+from carrel.actions.deleted_bytes import remove_deleted_bytes
 from carrel.actions.files.version_redaction import redact_stored_versions
 from carrel.actions.idempotency import delete_responses
 from carrel.actions.overlay.managed_files import USER
@@ -49,7 +50,7 @@ async def erase_person(ports: Ports, person: Record, paired: Set[str]) -> None:
             await redact_stored_versions(ports, scope, versions)
     await _erase_from_runs(ports, person.tenant, body)
     await delete_responses(ports, person.tenant, (person.id,))
-    await ports.erasure.scrub()
+    await remove_deleted_bytes(ports)
 
 
 async def _load_old_versions(ports: Ports, scope: Scope) -> Sequence[Version]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from carrel.actions.deleted_bytes import remove_deleted_bytes
 from carrel.actions.idempotency import delete_responses
 from carrel.actions.memory.cleanup import delete_agent_records
 from carrel.actions.sessions.erasure import delete_all_sessions
@@ -29,7 +30,7 @@ async def erase_agent(
     await ports.erasure.erase_scopes([scope, agent_items_scope(tenant, id)], ports.clock.now())
     slug = None if record is None else agent_from_record(record).slug
     await delete_responses(ports, tenant, (id,), slug)
-    await ports.erasure.scrub()
+    await remove_deleted_bytes(ports)
 
 
 async def erase_orphans(ports: Ports) -> int:

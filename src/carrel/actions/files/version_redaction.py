@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from carrel.actions.deleted_bytes import remove_deleted_bytes
 from carrel.actions.overlay.stack_versions import load_versioned_path
 from carrel.actions.records import commit_changes
 from carrel.core.access import Actor, Permission
@@ -46,7 +47,7 @@ async def redact_version(ports: Ports, actor: Actor, stack: Stack, path: Path, n
             raise ValidationError("a current pin cannot be redacted; accept another version first")
         await _replace_head(ports, actor, stack[0], version)
     await redact_stored_versions(ports, stack[0], [version])
-    await ports.erasure.scrub()
+    await remove_deleted_bytes(ports)
     await _audit(ports, actor, stack[0], path, version.head.version)
 
 

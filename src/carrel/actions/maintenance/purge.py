@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.actions.approvals.transitions import cancel, open_arguments
+from carrel.actions.deleted_bytes import remove_deleted_bytes
 from carrel.actions.idempotency import VAULT_CONTEXT
 from carrel.actions.maintenance.purged_contents import REASON, purge_versions
 from carrel.actions.maintenance.purged_sessions import purge_sessions, rewrite_transcripts
@@ -232,7 +233,7 @@ async def _finish(ports: Ports, actor: Actor, state: _State) -> None:
         async for agent in iter_records(ports, actor.tenant, RecordType.AGENT):
             if agent_config(agent).workspace_git.enabled:
                 await ports.repositories.delete(Scope(agent.tenant, ScopeKind.AGENT, agent.id))
-    await ports.erasure.scrub()
+    await remove_deleted_bytes(ports)
     counted = ", ".join(f"{count} {kind}" for kind, count in sorted(state.counts.items()))
     await _audit(ports, actor, f"{REASON}: {counted or 'not found'}")
 

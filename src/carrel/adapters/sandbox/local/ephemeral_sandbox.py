@@ -130,19 +130,27 @@ class EphemeralSandbox:
         """Detect the isolation tools on the first call."""
         async with self._test_lock:
             if self._tools is None:
-                uid, gid, drop = sandbox_user(self._settings)
-                if self._lease is None:
-                    self._lease = await asyncio.to_thread(
-                        DirectoryLease.try_acquire, self._directory
-                    )
-                owner = (uid, gid) if drop else None
-                self._cache = FileCache(
-                    self._lease.content_directory(uid), self._lease.farms_directory, owner
-                )
+                self._cache = self._cache or await self._open_cache()
                 self._tools = self._tested_tools or await detect_isolation(
                     self._settings, self._attempt
                 )
         return self._tools
+
+    async def _open_cache(self) -> FileCache:
+        """Open the cache of this process, which also removes the files of dead processes."""
+        uid, gid, drop = sandbox_user(self._settings)
+        if self._lease is None:
+            self._lease = await asyncio.to_thread(DirectoryLease.try_acquire, self._directory)
+        owner = (uid, gid) if drop else None
+        return FileCache(self._lease.content_directory(uid), self._lease.farms_directory, owner)
+
+    async def clear_cache(self) -> None:
+        """Remove the files that earlier commands were given."""
+        if not self._directory.exists():
+            return
+        async with self._test_lock:
+            self._cache = self._cache or await self._open_cache()
+        await asyncio.to_thread(self._cache.clear)
 
     async def _attempt(self, tools: IsolationTools) -> None:
         """Run an escape attempt. Raises SandboxUnavailable if it succeeds or cannot run."""
@@ -167,7 +175,7 @@ class EphemeralSandbox:
             self._spare_child = None
         if self._lease is not None:
             await asyncio.to_thread(self._lease.release)
-            self._lease, self._tools = None, None
+            self._lease, self._tools, self._cache = None, None, None
 
     def unsupported_reason(self, limits: ResourceLimits, *, persistent: bool = False) -> str | None:
         if self._tools is None:
@@ -266,7 +274,15 @@ class EphemeralSandbox:
             targets = await fetch_missing(cache, cached_files, blobs)
             materialized = supported_files(files, spec.directories, targets)
             if tools.overlay and not materialized.is_empty:
-                materialized = await asyncio.to_thread(cache.acquire, key, targets, materialized)
+                try:
+                    materialized = await asyncio.to_thread(
+                        cache.acquire, key, targets, materialized
+                    )
+                except FileNotFoundError:  # the cache was cleared meanwhile
+                    await fetch_missing(cache, cached_files, blobs)
+                    materialized = await asyncio.to_thread(
+                        cache.acquire, key, targets, materialized
+                    )
         if materialized.farm is not None:
             stack.callback(cache.release, key)
         return materialized, targets

@@ -58,6 +58,9 @@ class FileCache:
         self._lock = threading.Lock()
         self._farms_by_key: OrderedDict[str, MaterializedFiles] = OrderedDict()
         self._users: dict[str, int] = {}
+        self._cleared = contents.with_name("cleared")
+        """Its time is that of the last clearing by any process."""
+        self._cleared_at = self._read_clearing_time()
         self._written = max_bytes  # so that the first write measures the directory
         contents.mkdir(parents=True, exist_ok=True, mode=0o700)
         farms.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -137,9 +140,39 @@ class FileCache:
             file.unlink(missing_ok=True)
             excess -= stat.st_size
 
+    def clear(self) -> None:
+        """Remove all contents and farms; farms in use go when they are released.
+
+        Other processes remove theirs when they next use one.
+        """
+        for file in self._contents.iterdir():
+            file.unlink(missing_ok=True)
+        self._cleared.touch(mode=0o600)
+        now = time.time_ns()
+        os.utime(self._cleared, ns=(now, now))
+        with self._lock:
+            self._remove_cleared()
+
+    def _read_clearing_time(self) -> int:
+        try:
+            return self._cleared.stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
+
+    def _remove_cleared(self) -> None:
+        """Remove unused farms if a process cleared the contents since; keep the time otherwise."""
+        cleared_at = self._read_clearing_time()
+        if cleared_at == self._cleared_at:
+            return
+        for key in [key for key in self._farms_by_key if not self._users.get(key)]:
+            self._remove_farm(key)
+        if not self._farms_by_key:
+            self._cleared_at = cleared_at
+
     def acquire_existing(self, key: str) -> MaterializedFiles | None:
         """Return an existing farm, kept until release, or None."""
         with self._lock:
+            self._remove_cleared()
             return self._add_user(key) if key in self._farms_by_key else None
 
     def acquire(
@@ -161,14 +194,18 @@ class FileCache:
         with self._lock:
             self._users[key] -= 1
             self._evict_farms()
+            self._remove_cleared()
 
     def _evict_farms(self) -> None:
         idle = [key for key in self._farms_by_key if not self._users.get(key)]
         for key in idle[: max(0, len(self._farms_by_key) - MAX_FARMS)]:
-            del self._farms_by_key[key]
-            self._users.pop(key, None)
-            with suppress(OSError):
-                safe_walk.remove_directory(self._farms / key)
+            self._remove_farm(key)
+
+    def _remove_farm(self, key: str) -> None:
+        del self._farms_by_key[key]
+        self._users.pop(key, None)
+        with suppress(OSError):
+            safe_walk.remove_directory(self._farms / key)
 
     def _build_farm(
         self, farm: File, materialized: MaterializedFiles, targets: Mapping[Digest, bytes]
