@@ -35,7 +35,8 @@ class CommandOutcome:
 
     contents: Mapping[Path, tuple[FileKind, bytes]] = field(default_factory=dict)
     deleted: frozenset[Path] = frozenset()
-    directories: Mapping[Path, FileAttributes] = field(default_factory=dict)
+    directories: Mapping[Path, FileAttributes] | None = None
+    root: FileAttributes | None = None
     exit_code: int | None = 0
     stdout: bytes = b""
     stderr: bytes = b""

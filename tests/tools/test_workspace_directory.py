@@ -10,10 +10,11 @@ from tests.support.local_providers import LOCAL
 from tests.support.stores import open_ports
 from tests.support.tool_fixture import NOTES, ToolTenant, create_tool_tenant
 
-from carrel.actions.sandbox import workspaces
+from carrel.actions.sandbox import release, workspaces
 from carrel.adapters.sandbox.local import LocalSandbox
 from carrel.core.errors import Conflict
 from carrel.core.identifiers import Path
+from carrel.core.store.record import RecordType
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
@@ -143,7 +144,7 @@ async def test_directories_are_no_files(stored: ToolTenant) -> None:
     assert await stored.call("glob", pattern="**") == "a\n"
     with pytest.raises(Conflict, match="empty/deep cannot be a file: it is a directory"):
         await stored.call("write", file_path="empty/deep", content="x")
-    with pytest.raises(Conflict, match="it is a directory that contains empty/deep"):
+    with pytest.raises(Conflict, match="empty cannot be a file: it is a directory"):
         await stored.call("write", file_path="empty", content="x")
     await stored.call("write", file_path="empty/deep/f", content="x")
     assert await bash(stored, "find . -type f | sort") == "./a\n./empty/deep/f\n"
@@ -169,3 +170,60 @@ async def test_a_deleted_workspace_leaves_no_directory(stored: ToolTenant) -> No
     await bash(stored, "mkdir -p empty/deep; echo x > a")
     await workspaces.delete(stored.ports, stored.owner, NOTES)
     assert (await stored.files(), await directories(stored)) == ({}, set())
+
+
+MODES_AND_TIMES = "stat -c '%n %a %Y' . d d/e"
+
+
+async def test_directories_have_their_own_modes_and_times(tools: ToolTenant) -> None:
+    await bash(tools, "mkdir -p d/e; echo x > d/e/f; chmod 700 d; chmod 750 .")
+    await bash(tools, "touch -d @1000 d/e; touch -d @2000 d; touch -d @3000 .")
+    expected = ". 750 3000\nd 700 2000\nd/e 755 1000\n"
+    await end_instances(tools)
+    assert await bash(tools, MODES_AND_TIMES) == expected
+    await bash(tools, "echo y >> d/e/f")
+    await end_instances(tools)
+    assert await bash(tools, MODES_AND_TIMES) == expected, "no name was added or removed"
+
+
+async def test_a_write_of_a_file_changes_the_time_of_its_directory(tools: ToolTenant) -> None:
+    await bash(tools, "mkdir -p d/e; echo x > d/e/f; touch -d @1000 d/e; touch -d @2000 d .")
+    await tools.call("write", file_path="d/e/g", content="x")
+    [tree] = await tools.ports.trees.read([tools.scope()])
+    written_at = tree.heads[Path("d/e/g")].at // 1000
+    assert await bash(tools, MODES_AND_TIMES) == (f". 755 2000\nd 755 2000\nd/e 755 {written_at}\n")
+    await bash(tools, "touch -d @3000 d/e")
+    assert await bash(tools, MODES_AND_TIMES) == ". 755 2000\nd 755 2000\nd/e 755 3000\n"
+
+
+async def test_directories_of_written_files_are_as_old_as_these(stored: ToolTenant) -> None:
+    await stored.call("write", file_path="d/e/f", content="x")
+    before = await bash(stored, "stat -c '%n %a %.9Y' . d d/e d/e/f; echo y >> d/e/f")
+    assert len(set(line.split()[2] for line in before.splitlines())) == 1
+    after = await bash(stored, "stat -c '%n %a %.9Y' . d d/e")
+    assert after.splitlines() == before.splitlines()[:3]
+
+
+async def test_the_root_stays_accessible(tools: ToolTenant) -> None:
+    await bash(tools, "echo x > a; chmod 0 .")
+    assert await bash(tools, "stat -c %a .; chmod 755 . && cat a") == "100\nx\n"
+
+
+async def test_reading_a_directory_without_permissions_keeps_its_mode(tools: ToolTenant) -> None:
+    await bash(tools, "mkdir -p d/e; echo x > d/e/f; chmod 0 d/e; chmod 100 d")
+    for _ in range(2):
+        assert await bash(tools, "stat -c %a d d/e; echo y >> g") == "100\n0\n"
+    assert await bash(tools, "chmod 755 d d/e; cat d/e/f") == "x\n"
+
+
+async def test_a_deleted_workspace_leaves_no_attributes_of_its_root(stored: ToolTenant) -> None:
+    await bash(stored, "chmod 700 .")
+    roots = RecordType.ROOT_DIRECTORY
+    assert len(await stored.ports.records.list(stored.owner.tenant, roots)) == 1
+    await workspaces.delete(stored.ports, stored.owner, NOTES)
+    assert await stored.ports.records.list(stored.owner.tenant, roots) == ()
+
+
+async def end_instances(tools: ToolTenant) -> None:
+    """End persistent sandboxes, so that the next call finds only what is stored."""
+    await release.release_workspace_instances(tools.ports, tools.owner.tenant, NOTES)

@@ -107,7 +107,9 @@ class CommandSpec(Struct, frozen=True):
     write_back: WriteBack | None = None
     """Stores changed files of an instance when no command returns them."""
     directories: Mapping[Path, FileAttributes] = {}
-    """Initial directories that may be empty or have a mode or time of their own."""
+    """Initial directories, those with files in them included."""
+    root: FileAttributes = FileAttributes()
+    """Mode and time of the working directory."""
 
 
 class CommandResult(Protocol):
@@ -122,14 +124,16 @@ class CommandResult(Protocol):
     duration_ms: int
     changed: Mapping[Path, ChangedFile]
     """Created, modified and touched files."""
-    directories: Mapping[Path, FileAttributes]
-    """New empty directories, and directories with another mode or time of their own."""
+    directories: Mapping[Path, FileAttributes] | None
+    """Directories that are new or have another mode or time; None if none are reported."""
+    root: FileAttributes | None
+    """Attributes of the working directory if it has another mode or time."""
     deleted: frozenset[Path]
     """Files and directories that were given and are gone."""
     discard_reason: str | None
     """Why all changes are discarded: there are too many.
 
-    `changed`, `directories` and `deleted` are then empty.
+    `changed`, `directories`, `root` and `deleted` are then empty.
     """
     notes: tuple[str, ...]
     """Messages for the caller: files that cannot be stored, and why it was killed."""
@@ -161,7 +165,7 @@ class BackgroundJob(Struct, frozen=True):
 
 
 InspectInstance = Callable[
-    [Mapping[Path, InputFile], Mapping[Path, FileAttributes]],
+    [Mapping[Path, InputFile], Mapping[Path, FileAttributes], FileAttributes],
     AbstractAsyncContextManager[CommandResult],
 ]
 """Compares an instance with the current files, as after an empty command.

@@ -33,6 +33,7 @@ from tests.support.unsandboxed_provider import CommandOutcome
 
 from carrel.actions.files import files
 from carrel.actions.sandbox import workspace_files, write_back
+from carrel.actions.sandbox.command_inputs import CommandInputs, load_inputs
 from carrel.actions.sandbox.workspace_files import WorkspaceFiles
 from carrel.adapters.postgres import open_store
 from carrel.core.access import Actor
@@ -69,7 +70,7 @@ class Job:
 
     workspace: WorkspaceFiles
     call: str
-    start: write_back.CommandInputs
+    start: CommandInputs
     base: dict[Path, bytes]
     disk: dict[Path, bytes]
 
@@ -164,7 +165,7 @@ class InterleavingMachine(RuleBasedStateMachine):
     def start_command(self, author: str, edits: dict[Path, str | None]) -> None:
         """The time of its local edits does not matter: they are visible only when it ends."""
         workspace = self.workspace(author)
-        start = self.do(write_back.load_inputs(workspace))
+        start = self.do(load_inputs(workspace))
         assert {path: head.version for path, head in start.tree.heads.items()} == {
             path: self.numbers[path] for path in self.live
         }

@@ -19,6 +19,7 @@ from tests.support.unsandboxed_provider import CommandOutcome
 from carrel.actions.accounts import secrets
 from carrel.actions.policy import policies
 from carrel.actions.sandbox import grep, workspace_files, write_back
+from carrel.actions.sandbox.command_inputs import load_inputs
 from carrel.core.errors import WorkspaceTooLarge
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.grep import GrepOutput, GrepQuery, GrepRow
@@ -68,7 +69,7 @@ def peak_memory() -> Iterator[list[int]]:
 
 
 async def commit_files(fixture: ToolTenant, result: CommandOutcome) -> write_back.WriteBackResult:
-    start = await write_back.load_inputs(fixture.workspace_files())
+    start = await load_inputs(fixture.workspace_files())
     return await write_back.commit_changes(
         fixture.workspace_files(call="call", name="call"), start, result, "call", "bash"
     )

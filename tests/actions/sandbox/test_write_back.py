@@ -16,6 +16,7 @@ from carrel.actions.accounts import secrets
 from carrel.actions.files import files
 from carrel.actions.policy import policies
 from carrel.actions.sandbox import workspace_files, write_back
+from carrel.actions.sandbox.command_inputs import CommandInputs, load_inputs
 from carrel.core.access import Actor
 from carrel.core.errors import WorkspaceTooLarge
 from carrel.core.identifiers import Path
@@ -39,7 +40,7 @@ def changes(deleted: Sequence[str] = (), /, **contents: str) -> CommandOutcome:
 
 async def commit_back(
     fixture: ToolTenant,
-    start: write_back.CommandInputs,
+    start: CommandInputs,
     changed: CommandOutcome,
     call: str = "call",
 ) -> Any:
@@ -76,7 +77,7 @@ async def fixture(ports: Ports) -> ToolTenant:
 
 
 async def test_changes_of_different_paths_merge(fixture: ToolTenant) -> None:
-    start = await write_back.load_inputs(fixture.workspace_files())
+    start = await load_inputs(fixture.workspace_files())
     await write(fixture, "b", "theirs")
     assert await commit_back(fixture, start, changes(a="ours")) == ()
     assert await fixture.files() == {"a": b"ours", "b": b"theirs", "d/x": b"x"}
@@ -85,7 +86,7 @@ async def test_changes_of_different_paths_merge(fixture: ToolTenant) -> None:
 async def test_of_two_changes_of_a_path_the_later_is_head_with_a_warning(
     fixture: ToolTenant,
 ) -> None:
-    start = await write_back.load_inputs(fixture.workspace_files())
+    start = await load_inputs(fixture.workspace_files())
     await write(fixture, "a", "theirs")
     assert await commit_back(fixture, start, changes(a="ours")) == (
         "[warning: a was also changed by ben at version 2, which stays in its history]",
@@ -94,14 +95,14 @@ async def test_of_two_changes_of_a_path_the_later_is_head_with_a_warning(
 
 
 async def test_equal_content_creates_no_new_version(fixture: ToolTenant) -> None:
-    start = await write_back.load_inputs(fixture.workspace_files())
+    start = await load_inputs(fixture.workspace_files())
     await write(fixture, "a", "same")
     assert await commit_back(fixture, start, changes(a="same")) == ()
     assert await fixture.past_contents("a") == [b"same", b"a"]
 
 
 async def test_a_modification_wins_over_a_deletion(fixture: ToolTenant) -> None:
-    start = await write_back.load_inputs(fixture.workspace_files())
+    start = await load_inputs(fixture.workspace_files())
     await write(fixture, "a", "theirs")
     await delete(fixture, "d/x")
     assert await commit_back(fixture, start, changes(["a"], d__x="ours")) == (
@@ -112,7 +113,7 @@ async def test_a_modification_wins_over_a_deletion(fixture: ToolTenant) -> None:
 
 
 async def test_a_file_and_a_directory_of_one_name_are_both_kept(fixture: ToolTenant) -> None:
-    start = await write_back.load_inputs(fixture.workspace_files())
+    start = await load_inputs(fixture.workspace_files())
     await delete(fixture, "a")
     await write(fixture, "a/new", "theirs")
     await delete(fixture, "d/x")
@@ -134,7 +135,7 @@ async def test_a_file_and_a_directory_of_one_name_are_both_kept(fixture: ToolTen
 async def test_a_repeated_write_back_changes_nothing_and_returns_the_same_warnings(
     fixture: ToolTenant,
 ) -> None:
-    start = await write_back.load_inputs(fixture.workspace_files())
+    start = await load_inputs(fixture.workspace_files())
     await write(fixture, "a", "theirs")
     warnings = await commit_back(fixture, start, changes(a="ours"))
     await write(fixture, "a", "later")
@@ -143,7 +144,7 @@ async def test_a_repeated_write_back_changes_nothing_and_returns_the_same_warnin
 
 
 async def test_many_warnings_are_summarized(fixture: ToolTenant) -> None:
-    start = await write_back.load_inputs(fixture.workspace_files())
+    start = await load_inputs(fixture.workspace_files())
     names = [f"n{n:02}" for n in range(25)]
     for name in names:
         await write(fixture, name, "theirs")
@@ -154,7 +155,7 @@ async def test_many_warnings_are_summarized(fixture: ToolTenant) -> None:
 
 async def test_a_file_over_the_limit_is_named_and_nothing_is_stored(fixture: ToolTenant) -> None:
     await set_limits(fixture, max_file_bytes=10)
-    start = await write_back.load_inputs(fixture.workspace_files())
+    start = await load_inputs(fixture.workspace_files())
     with pytest.raises(WorkspaceTooLarge, match="a file may have 10 bytes; larger: huge"):
         await commit_back(fixture, start, changes(["d/x"], a="ours", huge="x" * 11))
     assert await fixture.files() == {"a": b"a", "d/x": b"x"}
@@ -162,7 +163,7 @@ async def test_a_file_over_the_limit_is_named_and_nothing_is_stored(fixture: Too
 
 
 async def test_changes_discarded_by_the_provider_are_refused(fixture: ToolTenant) -> None:
-    start = await write_back.load_inputs(fixture.workspace_files())
+    start = await load_inputs(fixture.workspace_files())
     with pytest.raises(WorkspaceTooLarge, match="more than could be looked at"):
         await commit_back(
             fixture, start, CommandOutcome(discard_reason="more than could be looked at")
@@ -171,7 +172,7 @@ async def test_changes_discarded_by_the_provider_are_refused(fixture: ToolTenant
 
 async def test_a_write_back_beyond_the_file_limit_stores_nothing(fixture: ToolTenant) -> None:
     await set_limits(fixture, max_files=2)
-    start = await write_back.load_inputs(fixture.workspace_files())
+    start = await load_inputs(fixture.workspace_files())
     with pytest.raises(WorkspaceTooLarge, match="may have 2 files; changed paths: a, b"):
         await commit_back(fixture, start, changes(a="ours", b="ours"))
     assert await fixture.files() == {"a": b"a", "d/x": b"x"}
@@ -179,7 +180,7 @@ async def test_a_write_back_beyond_the_file_limit_stores_nothing(fixture: ToolTe
 
 async def test_a_write_back_beyond_the_byte_limit_reads_no_content(fixture: ToolTenant) -> None:
     await set_limits(fixture, max_bytes=20)
-    start = await write_back.load_inputs(fixture.workspace_files())
+    start = await load_inputs(fixture.workspace_files())
 
     class UnreadableChanges(CommandOutcome):
         async def content(self, path: Path) -> bytes:
@@ -192,7 +193,7 @@ async def test_a_write_back_beyond_the_byte_limit_reads_no_content(fixture: Tool
 
 async def test_a_replacement_beyond_the_limit_stores_nothing(fixture: ToolTenant) -> None:
     await set_limits(fixture, max_files=2)
-    start = await write_back.load_inputs(fixture.workspace_files())
+    start = await load_inputs(fixture.workspace_files())
     with pytest.raises(WorkspaceTooLarge):
         await commit_back(fixture, start, changes(["a"], a__b="1", a__c="2", e="3"))
     assert await fixture.files() == {"a": b"a", "d/x": b"x"}
@@ -219,7 +220,7 @@ async def write_back_during(
 ) -> Sequence[str]:
     """Write back while an action runs between the read and the commit."""
     workspace = fixture.workspace_files()
-    start = await write_back.load_inputs(workspace)
+    start = await load_inputs(workspace)
     ports = replace(fixture.ports, trees=RacingTrees(fixture.ports.trees, action))
     result = await write_back.commit_changes(
         structs.replace(workspace, ports=ports), start, changed, "call", "bash"
@@ -273,21 +274,21 @@ async def test_a_secret_added_during_the_write_back_is_redacted(fixture: ToolTen
 async def test_redaction_never_grows_a_file_past_its_limit(fixture: ToolTenant) -> None:
     await secrets.put(fixture.ports, fixture.owner, "a-rather-long-name", "12345678")
     await set_limits(fixture, max_file_bytes=100)
-    start = await write_back.load_inputs(fixture.workspace_files())
+    start = await load_inputs(fixture.workspace_files())
     with pytest.raises(WorkspaceTooLarge):
         await commit_back(fixture, start, changes(a="12345678" * 12))
     assert (await fixture.files())["a"] == b"a"
 
 
 async def test_concurrent_write_backs_of_one_call_commit_once(fixture: ToolTenant) -> None:
-    start = await write_back.load_inputs(fixture.workspace_files())
+    start = await load_inputs(fixture.workspace_files())
     await asyncio.gather(
         *(commit_back(fixture, start, changes(a="ours")) for _ in range(3)), return_exceptions=True
     )
     assert await fixture.past_contents("a") == [b"ours", b"a"]
 
 
-def touched(start: write_back.CommandInputs, name: str, **attributes: Any) -> CommandOutcome:
+def touched(start: CommandInputs, name: str, **attributes: Any) -> CommandOutcome:
     """A file whose content is the one that the command was given."""
     input_file = start.files[Path(name)]
     changed = ChangedFile(input_file.kind, input_file.blob.size, blob=input_file.blob, **attributes)
@@ -303,7 +304,7 @@ async def attributes_of(fixture: ToolTenant, path: str) -> FileAttributes | None
 
 
 async def test_a_touched_file_keeps_a_concurrent_content(fixture: ToolTenant) -> None:
-    start = await write_back.load_inputs(fixture.workspace_files())
+    start = await load_inputs(fixture.workspace_files())
     await write(fixture, "a", "theirs")
     assert await commit_back(fixture, start, touched(start, "a", mtime_ns=5)) == ()
     assert await fixture.past_contents("a") == [b"theirs", b"a"], "no version for the time"
@@ -314,25 +315,25 @@ async def test_a_touched_file_keeps_a_concurrent_content(fixture: ToolTenant) ->
 
 
 async def test_a_file_touched_and_deleted_concurrently_stays_deleted(fixture: ToolTenant) -> None:
-    start = await write_back.load_inputs(fixture.workspace_files())
+    start = await load_inputs(fixture.workspace_files())
     await delete(fixture, "a")
     assert await commit_back(fixture, start, touched(start, "a", mtime_ns=5)) == ()
     assert await fixture.files() == {"d/x": b"x"}
 
 
 async def test_a_concurrent_write_is_newer_than_files_of_the_command(fixture: ToolTenant) -> None:
-    start = await write_back.load_inputs(fixture.workspace_files())
+    start = await load_inputs(fixture.workspace_files())
     await write(fixture, "a", "theirs")
     outcome, later = changes(built="from the old a"), 2**62
     outcome.changed = {Path("built"): ChangedFile(FileKind.FILE, 14, mtime_ns=later)}
     await commit_back(fixture, start, outcome)
-    files = (await write_back.load_inputs(fixture.workspace_files())).files
+    files = (await load_inputs(fixture.workspace_files())).files
     built, source = files[Path("built")].mtime_ns, files[Path("a")].mtime_ns
     assert built is not None and source is not None and built < source
 
 
 async def test_directories_merge_with_concurrent_changes(fixture: ToolTenant) -> None:
-    start = await write_back.load_inputs(fixture.workspace_files())
+    start = await load_inputs(fixture.workspace_files())
     await write(fixture, "new", "a file")
     names = ("new", "new/below", "a", "empty", "d/x/deep")
     directories = {Path(name): FileAttributes(None, 7) for name in names}
@@ -345,7 +346,7 @@ async def test_directories_merge_with_concurrent_changes(fixture: ToolTenant) ->
 
 async def test_directories_have_a_limit_of_their_own(fixture: ToolTenant) -> None:
     await set_limits(fixture, max_files=3)
-    start = await write_back.load_inputs(fixture.workspace_files())
+    start = await load_inputs(fixture.workspace_files())
     directories = {Path(f"e{n}"): FileAttributes(None, 7) for n in range(3)}
     await commit_back(fixture, start, CommandOutcome(directories=directories))
     await write(fixture, "b", "a third file")

@@ -17,6 +17,7 @@ from tests.support.wait import wait_until
 from carrel.adapters.sandbox.local import LocalSandbox
 from carrel.adapters.sandbox.local.isolation import SandboxSettings
 from carrel.core.identifiers import Path
+from carrel.core.store.entry import FileAttributes
 from carrel.ports.sandbox import (
     BackgroundJob,
     CommandSpec,
@@ -90,7 +91,7 @@ class WriteBack:
         self.received: list[tuple[int | None, dict[str, bytes | None]]] = []
 
     async def __call__(self, look: InspectInstance, job: BackgroundJob | None) -> Sequence[str]:
-        async with look(dict(self._instance.files), {}) as ran:
+        async with look(dict(self._instance.files), {}, FileAttributes()) as ran:
             changes: dict[str, bytes | None] = {path.text: None for path in ran.deleted}
             changes |= {path.text: await ran.content(path) for path in ran.changed}
         self.received.append((job.exit_code if job else None, changes))
@@ -388,7 +389,7 @@ async def test_changes_are_written_back_before_an_instance_is_stopped(instance: 
 
 async def test_write_back_error_is_reported_and_all_changes_stay(instance: Instance) -> None:
     async def lost(look: InspectInstance, job: BackgroundJob | None) -> Sequence[str]:
-        async with look(dict(instance.files), {}) as ran:
+        async with look(dict(instance.files), {}, FileAttributes()) as ran:
             await ran.content(Path("a"))
             raise LookupError
 

@@ -31,6 +31,7 @@ from carrel.core.overlay.file_changes import (
 )
 from carrel.core.overlay.placeholders import render_bytes
 from carrel.core.overlay.planned_writes import path_occupied_error
+from carrel.core.sandbox.workspace_directories import count_empty_directories
 from carrel.core.store.commit import (
     Applied,
     Commit,
@@ -174,14 +175,14 @@ class _FileCommitter(Struct, frozen=True):
         self, rules: TenantRules, changes: Sequence[FileChange]
     ) -> None:
         """Raise WorkspaceTooLarge if there would be more directories than files are allowed."""
-        count = sum(change.kind is ChangeKind.MAKE_DIRECTORY for change in changes)
-        if not count:
+        new_paths = {change.path for change in changes if change.kind is ChangeKind.MAKE_DIRECTORY}
+        if not new_paths:
             return
         limit = rules.policy.limits_of(self.stack[0]).max_files
         [tree] = await self.ports.trees.read((self.stack[0],))
         removed = {path for change in changes for path in change.written_paths}
-        count += len(tree.directories.keys() - removed)
-        if count > max(limit, len(tree.directories)):
+        count = count_empty_directories(tree, new_paths | tree.directories.keys() - removed)
+        if count > max(limit, count_empty_directories(tree, tree.directories)):
             raise WorkspaceTooLarge(
                 f"the workspace may have {limit} empty directories", maxDirectories=limit
             )

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from carrel.actions.records import commit_changes, delete_unchanged, iter_records
 from carrel.actions.sandbox import write_back
+from carrel.actions.sandbox.command_inputs import load_inputs
 from carrel.actions.sandbox.workspace_files import WorkspaceFiles
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound, Refusal, ValidationError
@@ -170,8 +171,8 @@ def write_back_callback(workspace: WorkspaceFiles, id: str, command: str) -> Wri
     async def write_back_files(look: InspectInstance, job: BackgroundJob | None) -> Sequence[str]:
         reason = f"bash (background{_partial_note(job)}) {id}: {command}"
         try:
-            inputs = await write_back.load_inputs(workspace)
-            async with look(inputs.files, inputs.directories) as result:
+            inputs = await load_inputs(workspace)
+            async with look(inputs.files, inputs.directories, inputs.root) as result:
                 committed = await write_back.commit_changes(workspace, inputs, result, id, reason)
                 return (*result.notes, *committed.notes)
         except Refusal as problem:

@@ -10,6 +10,7 @@ from carrel.actions.records import FileDrafts, commit_changes
 from carrel.actions.retry import retry_on_conflict
 from carrel.actions.sandbox import account_records, release
 from carrel.actions.sandbox.account_records import AccountRecordType
+from carrel.actions.sandbox.command_inputs import root_removal
 from carrel.core.access import Actor
 from carrel.core.field_validation import merge_patch
 from carrel.core.identifiers import Scope, ScopeKind
@@ -84,7 +85,7 @@ async def _delete_with_files(
         ports,
         actor,
         reason,
-        [deletion(existing)],
+        [deletion(existing), root_removal(existing.id, existing.tenant)],
         idempotency_key=idempotency_key,
         drafts=drafts,
         max_versions=max_versions,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -13,11 +13,13 @@ from carrel.actions.idempotency import IdempotentOperation, json_codec, run_once
 from carrel.actions.overlay.stacks import load_workspace_revision
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.actions.retry import retry_on_conflict
+from carrel.actions.sandbox.command_inputs import CommandInputs, root_change
 from carrel.actions.sandbox.workspace_files import WorkspaceFiles
 from carrel.core.errors import Busy, IdempotencyInFlight, WorkspaceTooLarge
 from carrel.core.files import file_kinds
 from carrel.core.identifiers import Path
 from carrel.core.redaction.part_redaction import PartRedactor
+from carrel.core.sandbox.workspace_directories import count_empty_directories
 from carrel.core.sandbox.write_back import (
     MAX_CHANGED_FILES,
     MAX_LISTED_PATHS,
@@ -39,7 +41,7 @@ from carrel.core.store.idempotency import Committed, IdempotencyKey
 from carrel.core.store.record import CollectionRevision
 from carrel.core.store.tree import Tree
 from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
-from carrel.ports.sandbox import ChangedFile, CommandResult, FileKind, InputFile
+from carrel.ports.sandbox import ChangedFile, CommandResult
 
 _MAX_ATTEMPTS: Final = 25
 _MAX_TIME_NS: Final = 2**63 - 1
@@ -57,53 +59,6 @@ class WriteBackResult(Struct, frozen=True):
 _CODEC: Final = json_codec(WriteBackResult)
 
 
-class CommandInputs(Struct, frozen=True):
-    """Workspace tree at the start of a command."""
-
-    tree: Tree
-
-    @property
-    def files(self) -> Mapping[Path, InputFile]:
-        return {
-            path: _input_file(head, head.entry)
-            for path, head in self.tree.heads.items()
-            if head.entry
-        }
-
-    @property
-    def directories(self) -> Mapping[Path, FileAttributes]:
-        return {
-            path: FileAttributes(head.directory.mode, _mtime_ns(head, head.directory))
-            for path, head in self.tree.directories.items()
-            if head.directory
-        }
-
-
-_KINDS: Final = {kind.value: kind for kind in FileKind}
-_NO_ATTRIBUTES: Final = FileAttributes()
-
-
-def _input_file(head: Head, entry: Entry) -> InputFile:
-    attributes = entry.attributes or _NO_ATTRIBUTES
-    kind = _KINDS[file_kinds.file_kind(entry.type)]
-    return InputFile(kind, entry.blob, attributes.mode, _mtime_ns(head, attributes))
-
-
-def _mtime_ns(head: Head, attributes: FileAttributes) -> int:
-    """Time that a command gave the path, or else that of its version."""
-    return head.at * 1_000_000 if attributes.mtime_ns is None else attributes.mtime_ns
-
-
-async def load_inputs(workspace: WorkspaceFiles) -> CommandInputs:
-    """Load what a command starts with: the files that the session may see."""
-    [tree] = await workspace.ports.trees.read((workspace.scope,))
-    heads, directories = (
-        {path: head for path, head in heads.items() if workspace.can_see(path)}
-        for heads in (tree.heads, tree.directories)
-    )
-    return CommandInputs(replace(tree, heads=heads, directories=directories))
-
-
 async def commit_changes(
     workspace: WorkspaceFiles, start: CommandInputs, result: CommandResult, id: str, reason: str
 ) -> WriteBackResult:
@@ -114,7 +69,7 @@ async def commit_changes(
     """
     if result.discard_reason is not None:
         raise WorkspaceTooLarge(result.discard_reason)
-    if not (result.changed or result.deleted or result.directories):
+    if not (result.changed or result.deleted or result.directories or result.root):
         return WriteBackResult()
     if workspace.name is None:
         return await _WriteBack(workspace, start, result, id, reason).commit()
@@ -189,7 +144,8 @@ class _WriteBack(Struct):
             *rules.collection_revisions,
             *await load_workspace_revision(ports, self.workspace.scope),
         )
-        outcomes = await ports.trees.commit(self._build_commits(rules, plan, collection_revisions))
+        commits = self._build_commits(rules, plan, collection_revisions, current_tree)
+        outcomes = await ports.trees.commit(commits)
         self._record_conflicts(plan, outcomes)
         if all(isinstance(outcome, Applied) for outcome in outcomes):
             notes = (*self.notes, *await self._load_warnings())
@@ -221,7 +177,7 @@ class _WriteBack(Struct):
         remaining_entries = {
             path: entry for path, entry in changes.changed.items() if path in self.remaining
         }
-        return CommandChanges(changes.base, remaining_entries, frozenset(), touched=changes.touched)
+        return replace(changes, changed=remaining_entries, deleted=frozenset(), directories={})
 
     async def _load_changes(self) -> tuple[TenantRules, CommandChanges]:
         """Load and redact the contents under the current rules. Raises WorkspaceTooLarge."""
@@ -247,16 +203,18 @@ class _WriteBack(Struct):
         base = {
             path: head.version for path, head in (*tree.heads.items(), *tree.directories.items())
         }
+        reported = self.result.directories
+        known_directories = {} if reported is None else self.start.directories
         directories = {
             path: _stored_attributes(attributes)
-            for path, attributes in self.result.directories.items()
+            for path, attributes in (reported or {}).items()
             if self.workspace.can_see(path) and not rules.redactor.find_in_text(path.text)
         }
         deleted = frozenset(filter(self.workspace.can_see, self.result.deleted))
         touched = frozenset(path for path in entries if self.result.changed[path].blob)
         self.rules, self.changes = (
             rules,
-            CommandChanges(base, entries, deleted, directories, touched),
+            CommandChanges(base, entries, deleted, directories, touched, known_directories),
         )
         return rules, self.changes
 
@@ -272,7 +230,8 @@ class _WriteBack(Struct):
     async def _check_limits(self, rules: TenantRules) -> None:
         """Raise WorkspaceTooLarge for what exceeds a limit, before a byte is read."""
         changed = self.result.changed
-        path_count = len(changed) + len(self.result.deleted) + len(self.result.directories)
+        reported = self.result.directories or {}
+        path_count = len(changed) + len(self.result.deleted) + len(reported)
         if path_count > MAX_CHANGED_FILES:
             paths = format_paths(sorted({*changed, *self.result.deleted}))
             raise WorkspaceTooLarge(
@@ -286,8 +245,10 @@ class _WriteBack(Struct):
             )
         quota = rules.policy.limits_of(self.workspace.scope).quota(self.workspace.scope)
         [current_tree] = await self.workspace.ports.trees.read((self.workspace.scope,))
-        directories = len({*current_tree.directories, *self.result.directories})
-        if directories > max(quota.max_files, len(current_tree.directories)):
+        existing = current_tree.directories
+        changed_directories = {*existing, *reported} - self.result.deleted
+        directories = count_empty_directories(current_tree, changed_directories)
+        if directories > max(quota.max_files, count_empty_directories(current_tree, existing)):
             raise WorkspaceTooLarge(
                 f"a workspace may have {quota.max_files} empty directories; it would have"
                 f" {directories}"
@@ -330,6 +291,7 @@ class _WriteBack(Struct):
         rules: TenantRules,
         plan: MergePlan,
         collection_revisions: tuple[CollectionRevision, ...],
+        current_tree: Tree,
     ) -> list[Commit]:
         """Build one commit, or two if a file replaces a directory or the reverse.
 
@@ -349,6 +311,7 @@ class _WriteBack(Struct):
             self.workspace.ports.clock.now(),
             expects=plan.expects,
             collection_revisions=collection_revisions,
+            changes=root_change(self.start, self.result, current_tree),
             path_checks=plan.path_checks,
             quotas=(
                 Quota(quota.scope, max(0, quota.max_files - len(plan.deferred_writes)), max_bytes),
@@ -358,8 +321,13 @@ class _WriteBack(Struct):
             idempotency_key=None if plan.deferred_writes else self.key,
         )
         if not plan.deferred_writes:
-            return [first] if plan.writes else []
-        overrides = {"expects": (), "path_checks": plan.deferred_path_checks, "quotas": (quota,)}
+            return [first] if first.writes or first.changes else []
+        overrides = {
+            "expects": (),
+            "changes": (),
+            "path_checks": plan.deferred_path_checks,
+            "quotas": (quota,),
+        }
         return [
             first,
             replace(first, writes=plan.deferred_writes, idempotency_key=self.key, **overrides),

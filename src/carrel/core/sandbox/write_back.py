@@ -8,7 +8,7 @@ are kept. The plan is decided again after every conflict.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from enum import StrEnum
 from typing import Final
 
@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from carrel.core.errors import ValidationError
 from carrel.core.files.file_kinds import LINK_TYPE, file_kind, typed_as
 from carrel.core.identifiers import MAX_SEGMENT_BYTES, Path
+from carrel.core.sandbox.workspace_directories import list_directories
 from carrel.core.store.commit import (
     Expect,
     ExpectPathFree,
@@ -45,7 +46,9 @@ class CommandChanges(Struct, frozen=True):
     directories: Mapping[Path, FileAttributes] = {}
     """Directories that are new, or have another mode or time."""
     touched: frozenset[Path] = frozenset()
-    """Changed paths whose content is the one that the command started with."""
+    """Changed files whose content is the one that the command started with."""
+    known_directories: Mapping[Path, FileAttributes] = {}
+    """Every directory that the command started with; none if directories are not reported."""
 
 
 class ConflictOutcome(StrEnum):
@@ -183,24 +186,56 @@ def _with_mode(current: Entry, touched: Entry) -> Entry:
 def _plan_directories(
     changes: CommandChanges, tree: Tree, merged: _MergedTree, puts: Collection[Path]
 ) -> dict[Path, FileAttributes]:
-    """Directories to write; a concurrent change of one, or a file in its place, comes first."""
+    """Directories to write; a file in the place of one comes first."""
+    current = list_directories(tree).directories
     planned = {}
     for path, attributes in changes.directories.items():
+        if path in puts or merged.is_below_file(path):
+            continue
+        before = changes.known_directories.get(path)
+        if before is not None and before.mode == attributes.mode and path not in current:
+            continue  # deleted concurrently, and only its time was changed
         head = tree.directories.get(path)
         if head is not None and changes.base.get(path) != head.version:
-            continue
-        is_free = path not in puts and not merged.is_below_file(path)
-        if is_free and (head is None or head.directory != attributes):
+            planned[path] = _merged_attributes(head.directory, attributes)
+        else:
             planned[path] = attributes
-    return planned
+    planned = {
+        path: attributes
+        for path, attributes in planned.items()
+        if path not in tree.directories or tree.directories[path].directory != attributes
+    }
+    changed = (*puts, *changes.deleted, *planned)
+    parents = {parent for path in changed for parent in path.parents}
+    remaining = merged.directories | {parent for path in puts for parent in path.parents}
+    # The time of these would otherwise follow the changes below them.
+    unplanned = parents & remaining & changes.known_directories.keys() & current.keys()
+    unplanned = unplanned.difference(planned, tree.directories)
+    return planned | {path: current[path] for path in unplanned}
+
+
+def _merged_attributes(current: FileAttributes | None, changed: FileAttributes) -> FileAttributes:
+    """Mode of a concurrent change, and the newer time of both."""
+    if current is None:
+        return changed
+    times = [time for time in (current.mtime_ns, changed.mtime_ns) if time is not None]
+    return FileAttributes(current.mode, max(times, default=None))
 
 
 def _plan_deletions(
     changes: CommandChanges, tree: Tree
 ) -> tuple[frozenset[Path], Sequence[PathConflict]]:
-    """Paths to delete, and conflicts of files that were changed concurrently."""
+    """Paths to delete, and conflicts of files that were changed concurrently.
+
+    A directory in whose place the command leaves a file is deleted, even if that is not reported.
+    """
     heads = {**tree.heads, **tree.directories}
-    live = [path for path in sorted(changes.deleted) if path in heads]
+    replaced = {
+        path
+        for path in changes.base.keys() & tree.directories.keys()
+        if not changes.changed.keys().isdisjoint((path, *path.parents))
+    }
+    live = [path for path in sorted(changes.deleted | replaced) if path in heads]
     skipped = [path for path in live if heads[path].version != changes.base.get(path)]
     conflicts = [
         PathConflict(path, ConflictOutcome.DELETION_SKIPPED, path, tree.version(path))
@@ -228,6 +263,11 @@ class _MergedTree:
         if path in self._heads_below:
             return path
         return next((parent for parent in path.parents if parent in self._heads), None)
+
+    @property
+    def directories(self) -> Set[Path]:
+        """Directories that exist by themselves or hold something."""
+        return self._heads_below.keys()
 
     def is_below_file(self, path: Path) -> bool:
         """Whether the path or a parent of it is a file."""
@@ -263,9 +303,10 @@ def _build_plan(
         (
             *(
                 expect_unchanged(tree, path)
-                for path in (*sorted(removed), *puts, *sorted(directories.keys() - removed))
+                for path in (*sorted(removed), *puts)
                 if path not in deferred or path in removed
             ),
+            *(Expect(scope, path, live=False) for path in sorted(directories.keys() - removed)),
             *_expect_no_files(tree, directories, removed),
         ),
         tuple(path_checks[path] for path in new_paths if path not in deferred),

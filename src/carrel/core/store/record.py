@@ -41,6 +41,8 @@ class RecordType(StrEnum):
     """Configuration of a sandbox, with its permission mode."""
     WORKSPACE = "workspace"
     """A workspace shared by agents, `ws_…`."""
+    ROOT_DIRECTORY = "root_directory"
+    """Mode and time of a workspace's root; has the workspace's id."""
     APPROVAL = "approval"
     """A tool call that needs approval, and its result."""
     JOB = "job"
@@ -50,7 +52,13 @@ class RecordType(StrEnum):
 
 
 UNAUDITED_TYPES: Final = frozenset(
-    {RecordType.MEMORY, RecordType.PROMOTION, RecordType.DREAM, RecordType.CHECKPOINT}
+    {
+        RecordType.MEMORY,
+        RecordType.PROMOTION,
+        RecordType.DREAM,
+        RecordType.CHECKPOINT,
+        RecordType.ROOT_DIRECTORY,
+    }
 )
 """Types that agents write often and that no permission depends on.
 

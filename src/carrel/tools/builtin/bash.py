@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.sandbox import command_output, jobs, write_back
+from carrel.actions.sandbox.command_inputs import CommandInputs, load_inputs
 from carrel.actions.sandbox.command_output import NO_SAVED_OUTPUT, SavedOutput
 from carrel.actions.sandbox.sandboxes import decrypt_config, resource_limits
 from carrel.actions.sandbox.write_back import WriteBackResult
@@ -43,6 +44,7 @@ from carrel.core.sandbox.tool_access import (
     with_workspace,
 )
 from carrel.core.sandbox.write_back import CommittedFile
+from carrel.core.store.entry import FileAttributes
 from carrel.ports import Sandbox as Provider
 from carrel.ports.sandbox import CommandResult, CommandSpec, ResourceLimits, SandboxUnavailable
 from carrel.tools.tool import (
@@ -194,7 +196,7 @@ async def _run_in_background(workspace_call: WorkspaceCall, args: BashArguments)
         _sandbox(workspace_call),
         workspace_call.target.workspace,
     )
-    spec = _command_spec(workspace_call, args, await write_back.load_inputs(workspace_call.files))
+    spec = _command_spec(workspace_call, args, await load_inputs(workspace_call.files))
     assert workspace and spec.instance_key
     job = jobs.JobRecord(
         context.agent.id,
@@ -212,7 +214,7 @@ async def _run_in_background(workspace_call: WorkspaceCall, args: BashArguments)
 
 async def _run_in_workspace(workspace_call: WorkspaceCall, args: BashArguments) -> ToolReply:
     workspace_files, ports = workspace_call.files, workspace_call.context.ports
-    inputs = await write_back.load_inputs(workspace_files)
+    inputs = await load_inputs(workspace_files)
     spec = _command_spec(workspace_call, args, inputs)
     call_id = workspace_files.call or spec.id
     async with _provider(workspace_call).run(spec, ports.blobs) as result:
@@ -235,7 +237,7 @@ async def _run_in_workspace(workspace_call: WorkspaceCall, args: BashArguments) 
 def _command_spec(
     workspace_call: WorkspaceCall,
     args: BashArguments,
-    inputs: write_back.CommandInputs | None = None,
+    inputs: CommandInputs | None = None,
 ) -> CommandSpec:
     sandbox, ports = _sandbox(workspace_call), workspace_call.context.ports
     config, id = decrypt_config(ports, sandbox), ports.clock.new_id("call")
@@ -252,6 +254,7 @@ def _command_spec(
         options=config.get("options", {}),
         lifetime_seconds=lifecycle.get("maxLifetimeSeconds"),
         directories=inputs.directories if inputs else {},
+        root=inputs.root if inputs else FileAttributes(),
         write_back=jobs.write_back_callback(workspace_call.files, id, args.command.strip())
         if instance_key
         else None,

@@ -9,7 +9,7 @@ from unicodedata import is_normalized
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.adapters.sandbox.local.directory_times import DirectoryComparison
+from carrel.adapters.sandbox.local.directory_comparison import DirectoryComparison
 from carrel.adapters.sandbox.local.safe_walk import DirEntry, DirEntryKind, Segments, can_hold_paths
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Digest, Path
@@ -42,6 +42,7 @@ class DirectoryChanges(Struct, frozen=True):
     overflow: str | None = None
     """Reason why no change may be kept, if there are too many."""
     directories: Mapping[Path, FileAttributes] = {}
+    root: FileAttributes | None = None
 
 
 TOO_MANY_CHANGES: Final = DirectoryChanges({}, {}, frozenset(), (), TOO_MANY_PATHS)
@@ -83,8 +84,6 @@ def changes_in_copy(
     stamps: Mapping[Path, tuple[int, int, int]],
     walked: Iterable[DirEntry],
     hash_entry: HashEntry,
-    *,
-    keep_directory_times: bool = True,
 ) -> DirectoryChanges:
     """Compare a copied directory: files whose inode or times differ are read."""
     entries = tuple(walked)
@@ -94,9 +93,7 @@ def changes_in_copy(
         path for path in base.directories if path.text not in directories
     )
     modified = [entry for entry in entries if not _is_unmodified(entry, stamps)]
-    return _build_changes(
-        base, modified, deleted, hash_entry, keep_directory_times=keep_directory_times
-    )
+    return _build_changes(base, modified, deleted, hash_entry)
 
 
 def _is_unmodified(entry: DirEntry, stamps: Mapping[Path, tuple[int, int, int]]) -> bool:
@@ -150,8 +147,6 @@ def _build_changes(
     modified: Iterable[DirEntry],
     missing: frozenset[Path],
     hash_entry: HashEntry,
-    *,
-    keep_directory_times: bool = True,
 ) -> DirectoryChanges:
     walked = _ModifiedEntries()
     by_precedence = sorted(modified, key=_is_not_normalized)
@@ -165,40 +160,31 @@ def _build_changes(
             walked.notes += _mode_notes(path, entry)
     deleted = (missing & base.files.keys()) - walked.files.keys()
     deleted |= (missing & base.directories.keys()) - walked.directories.keys()
-    created, touched = _directory_changes(base, walked.directories, changed, deleted)
-    if not keep_directory_times:
-        touched = {}
-    if len(changed) + len(deleted) + len(created) + len(touched) > MAX_CHANGES:
-        changed, touched = _drop_times(base, changed, walked.notes), {}
+    comparison = DirectoryComparison(
+        {path for path in base.files if path not in deleted} | changed.keys(),
+        base.directories,
+        walked.directories,
+        deleted,
+    )
+    directories = comparison.changed()
+    touched = comparison.touched(directories)
+    if len(changed) + len(deleted) + len(directories) + len(touched) > MAX_CHANGES:
+        changed, touched = _drop_times(base, changed, touched, walked.notes), {}
     return DirectoryChanges(
         changed,
         {path: walked.files[path] for path in changed},
         deleted,
         _limit_notes(walked.notes),
-        _overflow_reason(len(changed) + len(deleted) + len(created)),
-        {**created, **touched},
+        _overflow_reason(len(changed) + len(deleted) + len(directories)),
+        {**directories, **touched},
     )
 
 
-def _directory_changes(
-    base: InitialFiles,
-    walked: Mapping[Path, DirEntry],
-    changed: Mapping[Path, ChangedFile],
-    deleted: Collection[Path],
-) -> tuple[dict[Path, FileAttributes], dict[Path, FileAttributes]]:
-    """Return directories that are new or have another mode, and those with another time."""
-    if not walked:
-        return {}, {}
-    times = {p.text: file.mtime_ns for p, file in base.files.items() if p not in deleted}
-    times |= {path.text: file.mtime_ns for path, file in changed.items()}
-    before = {path: item for path, item in base.directories.items() if path not in deleted}
-    comparison = DirectoryComparison(times, before, walked)
-    created = comparison.created()
-    return created, comparison.touched(created)
-
-
 def _drop_times(
-    base: InitialFiles, changed: Mapping[Path, ChangedFile], notes: list[str]
+    base: InitialFiles,
+    changed: Mapping[Path, ChangedFile],
+    directories: Collection[Path],
+    notes: list[str],
 ) -> dict[Path, ChangedFile]:
     """Return the changes without files that only have another time."""
     touched = {
@@ -206,8 +192,9 @@ def _drop_times(
         for path, file in changed.items()
         if file.blob and (file.kind, file.mode) == (base.files[path].kind, base.files[path].mode)
     }
-    if touched:
-        notes.append(f"not kept: new modification times of {len(touched)} files, too many changed")
+    for count, noun in ((len(touched), "files"), (len(directories), "directories")):
+        if count:
+            notes.append(f"not kept: new modification times of {count} {noun}, too many changed")
     return {path: file for path, file in changed.items() if path not in touched}
 
 

@@ -11,7 +11,9 @@ from functools import partial
 from pathlib import Path as File
 from typing import Any, Final, TypeVar
 
-from carrel.adapters.sandbox.local import change_detection, safe_walk
+from msgspec.structs import replace
+
+from carrel.adapters.sandbox.local import change_detection, directory_comparison, safe_walk
 from carrel.adapters.sandbox.local.child_process import ChildProcess
 from carrel.adapters.sandbox.local.command_run import (
     CommandOutcome,
@@ -80,7 +82,10 @@ class LocalResult:
         accepted = changes if changes and not changes.overflow else None
         self.changed: Mapping[Path, ChangedFile] = accepted.changed if accepted else {}
         self.deleted: frozenset[Path] = accepted.deleted if accepted else frozenset()
-        self.directories: Mapping[Path, FileAttributes] = accepted.directories if accepted else {}
+        self.directories: Mapping[Path, FileAttributes] | None = (
+            accepted.directories if accepted else {}
+        )
+        self.root = accepted.root if accepted else None
         self._entries = accepted.entries if accepted else {}
         self.notes = (*outcome.notes, *notes, *(changes.notes if changes else ()))
         self._root = root
@@ -220,6 +225,7 @@ class EphemeralSandbox:
             root = os.open(subdirectory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=stage)
             _close_later(stack, root)
             stamps = await self._copy_files(root, materialized, targets)
+            await asyncio.to_thread(_set_root_attributes, stage, spec.root)
             outcome = await command_run.finish()
         finally:
             await shield_until_done(command_run.close())
@@ -228,7 +234,7 @@ class EphemeralSandbox:
         changes = None
         if spec.files is not None:
             changes = await shield_until_done(
-                asyncio.to_thread(_compare_directory, root, materialized, stamps)
+                asyncio.to_thread(_compare_directory, root, materialized, stamps, spec.root)
             )
         return LocalResult(outcome, changes, root, materialized.notes)
 
@@ -297,7 +303,28 @@ class EphemeralSandbox:
         return await shield_until_done(copy)
 
 
+def _set_root_attributes(stage: int, attributes: FileAttributes) -> None:
+    """Set mode and time of the directory that the command sees. Raises OSError."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    root = os.open("workspace", flags, dir_fd=stage)
+    try:
+        directory_comparison.set_root_attributes(root, attributes)
+    finally:
+        os.close(root)
+
+
 def _compare_directory(
+    root: int,
+    materialized: MaterializedFiles,
+    stamps: Mapping[Path, FileStamp],
+    root_before: FileAttributes,
+) -> change_detection.DirectoryChanges:
+    changed_root = directory_comparison.changed_root(root, root_before)
+    changes = _compare_entries(root, materialized, stamps)
+    return changes if changes.overflow else replace(changes, root=changed_root)
+
+
+def _compare_entries(
     root: int, materialized: MaterializedFiles, stamps: Mapping[Path, FileStamp]
 ) -> change_detection.DirectoryChanges:
     hash_entry = partial(safe_walk.hash_entry, root)

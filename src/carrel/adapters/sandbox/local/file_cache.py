@@ -225,8 +225,8 @@ class FileCache:
                 self._link_content(input_file, farm / path.text)
         for directory in materialized.directories:
             self._make_directories(farm, directory.text, created)
-        for text, attributes in materialized.directory_attributes.items():
-            _set_attributes(farm / text, attributes)
+        for path, attributes in _deepest_first(materialized.directories):
+            _set_attributes(farm / path.text, attributes)
 
     def _link_content(self, input_file: InputFile, target: File) -> None:
         """Hard-link cached content; start a new copy when the link limit is reached."""
@@ -265,10 +265,9 @@ class FileCache:
             self.place_file(root, path, input_file, targets)
         for path in materialized.directories:
             self.place_directory(root, path)
-        for text, attributes in materialized.directory_attributes.items():
-            segments = tuple(text.split("/"))
-            with safe_walk.open_parent(root, segments) as parent:
-                _set_attributes(segments[-1], attributes, parent)
+        for path, attributes in _deepest_first(materialized.directories):
+            with safe_walk.open_parent(root, tuple(path.text.split("/"))) as parent:
+                _set_attributes(path.name, attributes, parent)
         stamps = {}
         cutoff = time.time_ns() - CLOCK_TICK_NS
         for path in files:
@@ -304,10 +303,12 @@ class FileCache:
         with safe_walk.open_parent(root, segments) as parent:
             _set_time(path.name, input_file.mtime_ns, parent)
 
-    def set_directory_mode(self, root: int, path: Path, attributes: FileAttributes) -> None:
-        """Set the mode of a directory that a command may be changing. Raises OSError."""
-        mode = 0o755 if attributes.mode is None else attributes.mode
-        safe_walk.set_mode(root, tuple(path.text.split("/")), mode)
+    def set_directory_attributes(self, root: int, path: Path, attributes: FileAttributes) -> None:
+        """Set mode and time of a directory that a command may be changing. Raises OSError."""
+        segments = tuple(path.text.split("/"))
+        safe_walk.set_mode(root, segments, 0o755 if attributes.mode is None else attributes.mode)
+        with safe_walk.open_parent(root, segments) as parent:
+            _set_time(path.name, attributes.mtime_ns, parent)
 
     def _make_directory(self, root: int, path: Path) -> None:
         segments = tuple(path.text.split("/"))
@@ -355,6 +356,13 @@ def _set_attributes(
     if attributes.mode is not None:
         os.chmod(path, attributes.mode, dir_fd=parent)
     _set_time(path, attributes.mtime_ns, parent)
+
+
+def _deepest_first(
+    directories: Mapping[Path, FileAttributes],
+) -> Iterator[tuple[Path, FileAttributes]]:
+    """Directories in an order in which the mode of one does not hinder changing the next."""
+    return ((path, directories[path]) for path in sorted(directories, reverse=True))
 
 
 async def fetch_missing(

@@ -11,7 +11,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from carrel.adapters.sandbox.local import change_detection, safe_walk
+from carrel.adapters.sandbox.local import change_detection, directory_comparison, safe_walk
+from carrel.adapters.sandbox.local.directory_comparison import attributes_of, has_attributes
 from carrel.adapters.sandbox.local.file_cache import CLOCK_TICK_NS, FileCache
 from carrel.adapters.sandbox.local.materialized_files import MaterializedFiles
 from carrel.adapters.sandbox.local.safe_walk import DirEntry, DirEntryKind
@@ -36,11 +37,15 @@ class InstanceFiles:
         self._stamps: dict[str, FileStamp] = {}
         """Inode and times of files that are known to be unchanged while these are equal."""
         self._synced_directories: dict[Path, FileAttributes] = {}
+        self._synced_root: FileAttributes | None = None
+        self._compared: tuple[DirEntry, ...] = ()
+        """Entries of the last comparison."""
 
     def update(
         self, materialized: MaterializedFiles, targets: Mapping[Digest, bytes]
     ) -> MaterializedFiles:
         """Add new files and remove deleted ones; return those that could be placed."""
+        root = directory_comparison.root_attributes(self.root)
         try:
             entries = {entry.text: entry for entry in safe_walk.walk(self.root, MAX_ENTRIES)}
         except safe_walk.TooManyEntries:
@@ -59,6 +64,10 @@ class InstanceFiles:
             else:
                 notes.append(f"missing: {path}, its path is occupied in the sandbox")
         self._update_directories(materialized.directories, entries)
+        if self._synced_root in {None, root}:  # it is unchanged inside
+            root = materialized.root
+        self._synced_root = materialized.root
+        directory_comparison.set_root_attributes(self.root, root)
         return replace(materialized, files=placed_files, notes=tuple(notes))
 
     def _update_directories(
@@ -69,15 +78,21 @@ class InstanceFiles:
             if path.text in entries:
                 self._remove_directory(entries[path.text])
             del self._synced_directories[path]
+        attributes_inside = {}
         for path, attributes in directories.items():
-            entry = entries.get(path.text)
-            if entry is None and self._synced_directories.get(path) == attributes:
+            entry, synced = entries.get(path.text), self._synced_directories.get(path)
+            if entry is None and synced == attributes:
                 continue  # deleted inside, and unchanged in the store
+            inside = attributes
+            if entry is not None and not (synced and has_attributes(entry, synced)):
+                inside = attributes_of(entry)  # changed inside
             with suppress(OSError):  # the path is occupied or the disk is full
                 self._cache.place_directory(self.root, path)
-                if self._synced_directories.get(path) != attributes:
-                    self._cache.set_directory_mode(self.root, path, attributes)
                 self._synced_directories[path] = attributes
+                attributes_inside[path] = inside
+        for path in sorted(attributes_inside, reverse=True):
+            with suppress(OSError):
+                self._cache.set_directory_attributes(self.root, path, attributes_inside[path])
 
     def _is_up_to_date(
         self,
@@ -123,10 +138,12 @@ class InstanceFiles:
     def compare(self, materialized: MaterializedFiles) -> change_detection.DirectoryChanges:
         """Return files that were changed inside the instance."""
         cutoff = time.time_ns() - CLOCK_TICK_NS
+        root = directory_comparison.changed_root(self.root, materialized.root)
         try:
             entries = tuple(safe_walk.walk(self.root, MAX_ENTRIES))
         except safe_walk.TooManyEntries:
             return change_detection.TOO_MANY_CHANGES
+        self._compared = entries
         clean = [entry for entry in entries if self._is_clean(entry)]
         self._stamps |= {entry.text: entry.stamp for entry in clean if entry.stamp[1] < cutoff}
         present = {
@@ -145,10 +162,13 @@ class InstanceFiles:
         base = change_detection.InitialFiles(files, directories)
         stamps = {Path(entry.text): entry.stamp for entry in clean}
         hash_entry = partial(safe_walk.hash_entry, self.root)
-        # The instance keeps the times of directories, and placing files changes them.
-        return change_detection.changes_in_copy(
-            base, stamps, entries, hash_entry, keep_directory_times=False
-        )
+        changes = change_detection.changes_in_copy(base, stamps, entries, hash_entry)
+        return changes if changes.overflow else replace(changes, root=root)
+
+    def restore_modes(self) -> None:
+        """Undo the changes of modes that reading unreadable directories needed."""
+        safe_walk.restore_modes(self.root, self._compared)
+        self._compared = ()
 
     def mark_synced(
         self, changes: change_detection.DirectoryChanges, read: Mapping[Path, InputFile]
@@ -162,6 +182,7 @@ class InstanceFiles:
             self._forget(path.text)
             self._synced_directories.pop(path, None)
         self._synced_directories.update(changes.directories)
+        self._synced_root = changes.root or self._synced_root
 
     def _forget(self, text: str) -> None:
         self._synced.pop(text, None)

@@ -93,10 +93,13 @@ class Instance:
 
     @asynccontextmanager
     async def inspect(
-        self, files: Mapping[Path, InputFile], directories: Mapping[Path, FileAttributes]
+        self,
+        files: Mapping[Path, InputFile],
+        directories: Mapping[Path, FileAttributes],
+        root: FileAttributes,
     ) -> AsyncIterator[CommandResult]:
         """Yield the changes since the last write-back. Works until the instance is closed."""
-        base = MaterializedFiles(files, (), directories=directories)
+        base = MaterializedFiles(files, (), directories=directories, root=root)
         async with self.busy, self.open_result(_NO_OUTCOME, base) as result:
             yield result
 
@@ -113,7 +116,10 @@ class Instance:
             return
         changes = await shield_until_done(asyncio.to_thread(self.files.compare, base))
         result = InstanceResult(outcome, changes, self._root, notes)
-        yield result
+        try:
+            yield result
+        finally:
+            await shield_until_done(asyncio.to_thread(self.files.restore_modes))
         if result.discard_reason is None:
             self.files.mark_synced(changes, result.read)
 

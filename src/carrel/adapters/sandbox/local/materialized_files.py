@@ -9,7 +9,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.adapters.sandbox.local.directory_times import directory_attributes
 from carrel.core.identifiers import Digest, Path
 from carrel.core.store.entry import FileAttributes
 from carrel.ports.sandbox import FileKind, InputFile
@@ -24,15 +23,11 @@ class MaterializedFiles(Struct, frozen=True):
     notes: tuple[str, ...]
     farm: File | None = None
     directories: Mapping[Path, FileAttributes] = {}
+    root: FileAttributes = FileAttributes()
 
     @property
     def is_empty(self) -> bool:
         return not self.files and not self.directories
-
-    @property
-    def directory_attributes(self) -> dict[str, FileAttributes]:
-        times = {path.text: input_file.mtime_ns for path, input_file in self.files.items()}
-        return directory_attributes(times, self.directories)
 
 
 def contents_only(files: Mapping[Path, InputFile]) -> dict[Path, InputFile]:

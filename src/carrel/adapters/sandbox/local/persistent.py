@@ -235,7 +235,8 @@ class LocalSandbox(EphemeralSandbox):
         if spec.files is None:
             return MaterializedFiles({}, ())
         targets = await fetch_missing(self._cache, contents_only(spec.files), blobs)
-        materialized = supported_files(spec.files, spec.directories, targets)
+        supported = supported_files(spec.files, spec.directories, targets)
+        materialized = replace(supported, root=spec.root)
         return await asyncio.to_thread(instance.files.update, materialized, targets)
 
     def _schedule_idle_stop(self, spec: CommandSpec, instance: Instance) -> None:

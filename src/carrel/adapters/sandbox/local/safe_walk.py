@@ -7,9 +7,10 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
+from functools import cache
 from itertools import count
 from pathlib import Path as File
 from typing import Any, Final
@@ -28,6 +29,7 @@ _RESOLVE_FLAGS: Final = 0x02 | 0x04 | 0x08
 """RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS and RESOLVE_BENEATH."""
 _READABLE: Final = 0o500
 """Permissions of a directory that is only read: others would be changes of the command's own."""
+_CAP_DAC_OVERRIDE: Final = 1
 Segments = tuple[str, ...]
 _TYPE_CHANGED_ERRNOS: Final = frozenset(
     {errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO}
@@ -173,8 +175,7 @@ def _open_directory(root: int, segments: Segments, needed: int = 0o700) -> Itera
     """
     fd = open_beneath(root, segments, _STEP_FLAGS) if segments else os.dup(root)
     try:
-        if segments:
-            _unlock(fd, needed)
+        _unlock(fd, needed)
         yield fd
     finally:
         os.close(fd)
@@ -207,10 +208,30 @@ def _open_stepwise(root: int, segments: Segments, flags: int) -> int:
 
 
 def _unlock(fd: int, needed: int) -> None:
-    """Restore the owner's permissions, which a command may have removed."""
+    """Restore the owner's permissions, which a command may have removed.
+
+    A process that may override them changes nothing, since the modes are the command's own.
+    """
     mode = os.fstat(fd).st_mode
-    if mode & needed != needed:
+    if mode & needed != needed and not _can_override_permissions():
         os.chmod(f"/proc/self/fd/{fd}", stat.S_IMODE(mode) | needed)
+
+
+@cache
+def _can_override_permissions() -> bool:
+    """Whether this process has the capability CAP_DAC_OVERRIDE."""
+    status = File("/proc/self/status").read_text()
+    effective = next(line for line in status.splitlines() if line.startswith("CapEff:"))
+    return bool(int(effective.split()[1], 16) & 1 << _CAP_DAC_OVERRIDE)
+
+
+def restore_modes(root: int, entries: Iterable[DirEntry]) -> None:
+    """Set the modes of directories that could only be read with other ones."""
+    kinds = {DirEntryKind.DIRECTORY, DirEntryKind.OPAQUE_DIRECTORY}
+    changed = [entry for entry in entries if entry.kind in kinds and ~entry.mode & _READABLE]
+    for entry in reversed(changed):
+        with suppress(OSError):  # a job may have removed it
+            set_mode(root, entry.segments, entry.mode)
 
 
 def set_mode(root: int, segments: Segments, mode: int) -> None:

@@ -87,7 +87,8 @@ class RemoteResult(Struct):
     timed_out: bool
     duration_ms: int
     changed: Mapping[Path, ChangedFile]
-    directories: Mapping[Path, FileAttributes]
+    directories: Mapping[Path, FileAttributes] | None
+    root: FileAttributes | None
     deleted: frozenset[Path]
     discard_reason: str | None
     notes: tuple[str, ...]
@@ -181,7 +182,8 @@ def result_of(report: RemoteReport, file: IO[bytes]) -> RemoteResult:
             path: ChangedFile(listed_file.kind, listed_file.size)
             for path, listed_file in changed.items()
         },
-        directories={},
+        directories=None,
+        root=None,
         deleted=report.changes.deleted,
         discard_reason=report.changes.discard_reason,
         notes=report.changes.notes,
