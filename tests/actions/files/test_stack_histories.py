@@ -12,15 +12,17 @@ from tests.support.tenants import create_tenant
 
 from carrel.actions.agents import agents, templates
 from carrel.actions.files import files, history
+from carrel.actions.files.file_commit import commit_files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.overlay import pin_reviews, stacks
 from carrel.actions.policy import policies
 from carrel.actions.policy.policy_models import ClassRuleModel, LimitsModel, PolicyModel
 from carrel.actions.runs import runs, snapshots
 from carrel.actions.runs.run_request import RunRequest
-from carrel.core.errors import Forbidden, NotFound, WorkspaceConflict
+from carrel.core.errors import Conflict, Forbidden, NotFound, ValidationError, WorkspaceConflict
 from carrel.core.identifiers import Digest, Path, ScopeKind, Stack, digest
 from carrel.core.overlay.compose import File
+from carrel.core.overlay.file_changes import TRANSFERS, ChangeKind, FileChange
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.runs import Run
 from carrel.ports import Ports
@@ -29,6 +31,7 @@ pytestmark = pytest.mark.anyio
 LIVE, CHANGING = Path("live.md"), Path("changing.md")
 PATHS = (LIVE, CHANGING, RULES, IDENTITY)
 CONTENTS = (b"- **Name:** a", b"- **Name:** {{AGENT_NAME}}", b"c")
+KINDS = (ChangeKind.PUT, ChangeKind.DELETE, ChangeKind.MOVE, ChangeKind.COPY)
 STEPS = 40
 
 
@@ -70,10 +73,11 @@ class StackHistory:
             *(self.edit_shared, self.edit_shared, self.edit_own, self.edit_own),
             *(self.delete_shared, self.delete_own, self.accept, self.roll_back),
             *(self.move, self.change_class, self.rename, self.start_run),
+            *(self.commit_many, self.commit_many),
         ]
         before, revision = await self.served(), await self.revision()
         # A change that is not possible now leaves everything as it is.
-        with suppress(NotFound, Forbidden, WorkspaceConflict):
+        with suppress(NotFound, Forbidden, WorkspaceConflict, Conflict, ValidationError):
             await self.random.choice(changes)()
         await self.check_written(before, revision)
         await self.check_served()
@@ -93,6 +97,29 @@ class StackHistory:
     async def delete_own(self) -> None:
         options = WriteOptions(accept_template_update=True)
         await files.delete(self.ports, await self.stack(), self.path, self.owner, options)
+
+    async def commit_many(self) -> None:
+        """Move, copy, put and delete files of one layer in one commit."""
+        stack = self.random.choice((await self.stack(), *self.shared))
+        [tree] = await self.ports.trees.read(stack[:1], PATHS)
+        own = [path for path in PATHS if tree.entry(path)]
+        free = [path for path in PATHS if path not in own]
+        self.random.shuffle(own)
+        self.random.shuffle(free)
+        changes = [
+            FileChange(
+                kind,
+                free.pop() if kind in TRANSFERS else own.pop(),
+                source=own.pop() if kind in TRANSFERS else None,
+                content=self.random.choice(CONTENTS) if kind is ChangeKind.PUT else None,
+                accept_template_update=True,
+            )
+            for kind in self.random.sample(KINDS, 2)
+            if own and (free or kind not in TRANSFERS)
+        ]
+        if not changes:
+            return
+        await commit_files(self.ports, stack, self.owner, changes)
 
     async def accept(self) -> None:
         reviewed: Digest = digest(self.random.choice(CONTENTS))
