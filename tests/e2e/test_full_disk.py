@@ -26,7 +26,7 @@ print(os.getpid(), flush=True)
 for line in sys.stdin:
     call = json.loads(line)
     if call["out"]:
-        process = subprocess.Popen(call["argv"], stdout=open(call["out"], "w"))
+        process = subprocess.Popen(call["argv"], stdout=open(call["out"], "w"), stderr=subprocess.STDOUT)
         result = [process.pid, ""]
     else:
         done = subprocess.run(call["argv"], capture_output=True, text=True)
@@ -114,11 +114,20 @@ def put(client: httpx.Client, name: str, content: str = LARGE_TEXT) -> httpx.Res
     return client.put(f"{FILES}/{name}", json={"content": content})
 
 
+def create_agent_with_memory(client: httpx.Client) -> str:
+    """An agent that remembers figs; returns its own key."""
+    agent = client.post("/v1/agents", json={"slug": "kate", "name": "Kate"}).json()["id"]
+    client.post("/v1/agents/kate/memories", json={"content": "Luis likes figs."})
+    key = {"name": "of kate", "kind": "agent", "agentId": agent}
+    return str(client.post("/v1/keys", json=key).json()["key"])
+
+
 def test_a_full_disk_refuses_writes_and_serves_all_else(tmp_path: File) -> None:
     with small_disk(tmp_path / "disk") as disk:
         with serve(disk, tmp_path / "first.log") as client:
             for name in ("a.md", "b.md", "c.md"):
                 assert put(client, name).status_code == 200
+            agent_key = create_agent_with_memory(client)
             reserve = disk.outside / "data" / "carrel.db.reserve"
             wait_until_sync(reserve.exists, "reserved space")
             disk.fill()
@@ -131,6 +140,12 @@ def test_a_full_disk_refuses_writes_and_serves_all_else(tmp_path: File) -> None:
             ready = client.get("/readyz")
             assert (ready.status_code, ready.json()["database"]) == (503, "full")
             assert client.get(f"{FILES}/a.md").json()["content"] == LARGE_TEXT
+            recalled = client.post(
+                "/v1/agents/kate/tools/recall",
+                json={"arguments": {"query": "figs"}},
+                headers={"Authorization": f"Bearer {agent_key}"},
+            )
+            assert recalled.json()["structured"]["count"] == 1, recalled.text
 
             head = {"Idempotency-Key": "once"}
             assert client.delete(f"{FILES}/a.md", headers=head).status_code == 204
@@ -139,6 +154,7 @@ def test_a_full_disk_refuses_writes_and_serves_all_else(tmp_path: File) -> None:
             data = str(disk.directory / "data")
             assert disk.run("gc", "--data", data)[0] == 0
 
+        assert "shutdown failed" not in (tmp_path / "first.log").read_text()
         with serve(disk, tmp_path / "second.log") as client:
             assert disk.run("doctor", "--data", data)[0] == 0
             assert client.get(f"{FILES}/c.md").json()["content"] == LARGE_TEXT

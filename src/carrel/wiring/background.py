@@ -60,7 +60,7 @@ async def background_work(store: OpenStore, stop: asyncio.Event) -> AsyncIterato
     finally:
         stop.set()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await flush_key_usage(ports)
+        await _run_logged(lambda: flush_key_usage(ports))
 
 
 async def _run_periodically(
@@ -70,10 +70,15 @@ async def _run_periodically(
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), seconds)
             return
-        try:
-            await action()
-        except Exception as problem:
-            _log.error("background work failed", **error_fields(problem))
+        await _run_logged(action)
+
+
+async def _run_logged(action: Callable[[], Awaitable[None]]) -> None:
+    """Run an action and log its error, such as an outage."""
+    try:
+        await action()
+    except Exception as problem:
+        _log.error("background work failed", **error_fields(problem))
 
 
 async def _keep_reserve(store: OpenStore, stop: asyncio.Event) -> None:
@@ -131,11 +136,17 @@ async def run_dreams_as_leader(store: OpenStore, lock: LeaderLock) -> None:
 
 
 async def flush_key_usage(ports: Ports) -> None:
-    """Store when keys were last used."""
+    """Store when keys were last used; after an error they remain to be stored."""
     last_used = dict(ports.key_last_used)
     ports.key_last_used.clear()
-    if last_used:
+    if not last_used:
+        return
+    try:
         await ports.records.mark_used(last_used)
+    except BaseException:
+        for key, at in last_used.items():
+            ports.key_last_used.setdefault(key, at)
+        raise
 
 
 async def _collect_garbage(store: OpenStore) -> None:

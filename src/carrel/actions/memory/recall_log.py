@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.core.memory.memory import Memory, normalize_question
 from carrel.core.memory.recall_records import Recall
+from carrel.core.outages import StorageFull
 from carrel.ports import Ports
 
 
 async def record_recalls(
     ports: Ports, tenant: str, query: str, hits: Sequence[tuple[Memory, float]]
 ) -> None:
-    """Record that a question found these memories, with their scores."""
+    """Record that a question found these memories, with their scores.
+
+    Not on a full disk: reads go on, and dreams then know less.
+    """
     if not hits:
         return
     rules = await load_rules(ports, tenant)
@@ -22,4 +27,5 @@ async def record_recalls(
         Recall(ports.clock.new_id("rcl"), memory.agent, memory.id, question, score, at)
         for memory, score in hits
     ]
-    await ports.recalls.record(tenant, recalls)
+    with suppress(StorageFull):
+        await ports.recalls.record(tenant, recalls)
