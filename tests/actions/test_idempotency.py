@@ -72,7 +72,7 @@ async def test_a_result_that_is_not_final_and_an_error_release_the_key() -> None
 
 def stored(ports: Ports, operation: IdempotentOperation[str]) -> str:
     """The fingerprint as it is stored."""
-    return ports.vault.conceal(operation.fingerprint, VAULT_CONTEXT)
+    return ports.vault.encrypt_repeatably(operation.fingerprint, VAULT_CONTEXT)
 
 
 @pytest.mark.parametrize("lease_ms", [CLAIM_LEASE_MS, None])

@@ -46,15 +46,15 @@ async def test_a_command_waits_for_one_slot_however_many_commands_another_tenant
     async with asyncio.TaskGroup() as group:
         for end in ends[:100]:
             group.create_task(hold(slots, "greedy", order, end))
-        await wait_until(lambda: slots.waiting == 98, "98 commands wait")
+        await wait_until(lambda: slots.waiting_count == 98, "98 commands wait")
         group.create_task(hold(slots, "modest", order, ends[100]))
-        await wait_until(lambda: slots.waiting == 99, "the other tenant's command waits")
+        await wait_until(lambda: slots.waiting_count == 99, "the other tenant's command waits")
         ends[0].set()
         await wait_until(lambda: len(order) == 3, "the next command has started")
         assert (order, slots.running) == (["greedy", "greedy", "modest"], 2)
         for end in ends:
             end.set()
-    assert (slots.running, slots.waiting, slots.started, slots.refused) == (0, 0, 101, 0)
+    assert (slots.running, slots.waiting_count, slots.started, slots.refused) == (0, 0, 101, 0)
     assert slots.waited_seconds > 0
 
 
@@ -65,7 +65,9 @@ async def test_a_waiting_command_is_not_given_to_its_provider(
     slots, gate = tools.ports.command_slots, tmp_path / "gate"
     command = f"while [ ! -e {gate} ]; do sleep 0.01; done; echo done"
     calls = [asyncio.create_task(tools.call("bash", command=command)) for _ in range(3)]
-    await wait_until(lambda: len(tools.runner.orders) == 2 and slots.waiting == 1, "one waits")
+    await wait_until(
+        lambda: len(tools.runner.orders) == 2 and slots.waiting_count == 1, "one waits"
+    )
     gate.touch()
     assert [await call for call in calls] == ["done\n"] * 3
     assert len(tools.runner.orders) == 3
@@ -74,22 +76,22 @@ async def test_a_waiting_command_is_not_given_to_its_provider(
 async def test_a_cancelled_command_leaves_the_queue_or_frees_its_slot(tools: ToolTenant) -> None:
     slots = tools.ports.command_slots
     calls = [asyncio.create_task(tools.call("bash", command="sleep 600")) for _ in range(3)]
-    await wait_until(lambda: slots.waiting == 1, "one waits")
+    await wait_until(lambda: slots.waiting_count == 1, "one waits")
     for call in reversed(calls):
         call.cancel()
     await asyncio.wait(calls)
-    assert (slots.running, slots.waiting, slots.started) == (0, 0, 2)
+    assert (slots.running, slots.waiting_count, slots.started) == (0, 0, 2)
 
 
 async def test_a_slot_that_was_granted_to_a_cancelled_command_is_free_again() -> None:
     slots, end = CommandSlots(limit=1), asyncio.Event()
     first = asyncio.create_task(hold(slots, "a", [], end))
     second = asyncio.create_task(hold(slots, "a", [], end))
-    await wait_until(lambda: slots.waiting == 1, "one waits")
+    await wait_until(lambda: slots.waiting_count == 1, "one waits")
     first.add_done_callback(lambda _: second.cancel())
     end.set()
     await asyncio.wait([first, second])
-    assert (slots.running, slots.waiting) == (0, 0)
+    assert (slots.running, slots.waiting_count) == (0, 0)
 
 
 async def test_commands_of_one_instance_take_one_slot() -> None:
@@ -104,7 +106,7 @@ async def test_commands_of_one_instance_take_one_slot() -> None:
     async with asyncio.TaskGroup() as group:
         for key in ("one", "one", "one", "two"):
             group.create_task(run(key))
-        await wait_until(lambda: slots.running + slots.waiting == 4, "all have arrived")
+        await wait_until(lambda: slots.running + slots.waiting_count == 4, "all have arrived")
         assert started == ["one", "two"]
         end.set()
     assert started == ["one", "two", "one", "one"]
@@ -123,7 +125,7 @@ async def test_a_refused_call_may_be_repeated_with_its_id_and_an_approved_one_wa
     approved = asyncio.create_task(
         run_call(structs.replace(context, is_approved=True), "bash", arguments)
     )
-    await wait_until(lambda: full.waiting == 1, "the approved call waits")
+    await wait_until(lambda: full.waiting_count == 1, "the approved call waits")
     end.set()
     assert (await approved).content == "ran\n"
     await holder
@@ -136,7 +138,7 @@ async def test_a_command_that_waited_is_checked_again(tools: ToolTenant) -> None
     slots = tools.ports.command_slots
     holders = [asyncio.create_task(hold(slots, "other", [], end)) for _ in range(2)]
     call = asyncio.create_task(run_call(tools.context, "bash", {"command": "echo ran"}))
-    await wait_until(lambda: slots.waiting == 1, "the call waits")
+    await wait_until(lambda: slots.waiting_count == 1, "the call waits")
     await sandboxes.patch(tools.ports, tools.owner, BOX, {"config": {"runtimes": ["python"]}})
     end.set()
     reply = await call

@@ -57,17 +57,17 @@ def open_source(source: Source) -> FileSource:
     if isinstance(source, FileSource):
         return source
     if isinstance(source, bytes | bytearray | memoryview):
-        return _hashed(io.BytesIO(source), is_owned=True)
+        return _hash_file(io.BytesIO(source), is_owned=True)
     if isinstance(source, str | os.PathLike):
-        return _hashed(open(source, "rb"), is_owned=True)
+        return _hash_file(open(source, "rb"), is_owned=True)
     if not hasattr(source, "read") or isinstance(source, io.TextIOBase):
         raise ValidationError("a source is bytes, a path or a binary file")
     if source.seekable():
-        return _hashed(source, is_owned=False)
-    return _hashed(_copy(source), is_owned=True)
+        return _hash_file(source, is_owned=False)
+    return _hash_file(_copy(source), is_owned=True)
 
 
-def _hashed(file: IO[bytes], *, is_owned: bool) -> FileSource:
+def _hash_file(file: IO[bytes], *, is_owned: bool) -> FileSource:
     start, hasher, size = file.tell(), hashlib.sha256(), 0
     try:
         while part := file.read(PART_BYTES):

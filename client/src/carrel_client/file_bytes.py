@@ -109,7 +109,7 @@ def download(url: str, query: Mapping[str, str], target: Target) -> Steps[Downlo
         yield from run_blocking(sink.commit)
     finally:
         sink.discard()
-    return _downloaded(response, sink)
+    return _to_downloaded_file(response, sink)
 
 
 def guess_type(path: str) -> str:
@@ -161,7 +161,7 @@ def _receive(url: str, query: Mapping[str, str], target: DownloadTarget) -> Step
             headers = {**_ACCEPT, **rest} if target.size else _ACCEPT
 
 
-def _downloaded(response: HttpResponse, target: DownloadTarget) -> DownloadedFile:
+def _to_downloaded_file(response: HttpResponse, target: DownloadTarget) -> DownloadedFile:
     try:
         return DownloadedFile(
             response.headers["content-type"],

@@ -193,7 +193,7 @@ def _stale_result(
     error: Exception,
 ) -> Steps[MaterializeResult]:
     """The files of the earlier call, if the caller accepts them. Raises the error."""
-    if not request.stale_ok or state is None or not (yield from _intact(directory, state)):
+    if not request.stale_ok or state is None or not (yield from _is_intact(directory, state)):
         raise error
     if not set(state.unavailable) <= set(request.tolerate):
         raise IncompleteWorkspace(state.unavailable) from error
@@ -210,7 +210,7 @@ def _acquire(directory: TargetDirectory, lock: DirectoryLock) -> Steps[None]:
     )
 
 
-def _intact(directory: TargetDirectory, state: DirectoryState) -> Steps[bool]:
+def _is_intact(directory: TargetDirectory, state: DirectoryState) -> Steps[bool]:
     return (yield from run_blocking(lambda: is_intact(directory.target, state.files)))
 
 
@@ -220,7 +220,7 @@ def _fetch(
     """The listing, or 304 if the directory holds it unchanged."""
     response = yield from _get_listing(request.agent, state.etag if state else None)
     if response.status == 304 and state is not None:
-        is_current = _is_same_agent(response, state) and (yield from _intact(directory, state))
+        is_current = _is_same_agent(response, state) and (yield from _is_intact(directory, state))
         return response if is_current else (yield from _get_listing(request.agent, None))
     return response
 
@@ -238,7 +238,7 @@ def _apply(
     )
     new_state = yield from run_blocking(lambda: listing.state(request))
     is_same = state is not None and state.fingerprint == new_state.fingerprint
-    if is_same and (yield from _intact(directory, new_state)):
+    if is_same and (yield from _is_intact(directory, new_state)):
         yield from run_blocking(lambda: directory.write_state(new_state.encode()))
     else:
         is_same = False

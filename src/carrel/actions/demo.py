@@ -226,7 +226,7 @@ async def _recall(demo: DemoStore, author: Actor, agent: str, questions: Sequenc
         await memories.recall(demo.ports, author, agent, question)
 
 
-async def _talk(
+async def _add_session(
     demo: DemoStore,
     author: Actor,
     agent: str,
@@ -291,7 +291,7 @@ _STEPS: Final[Mapping[str, Callable[..., Awaitable[None]]]] = {
     "run": _run,
     "remember": _remember,
     "recall": _recall,
-    "talk": _talk,
+    "talk": _add_session,
     "put item": _call(items.put),
     "publish item": _call(items.publish),
     "dream": _call(dreams.sweep),

@@ -129,7 +129,7 @@ async def run_once(
 async def _claim(ports: Ports, operation: IdempotentOperation[Any]) -> Claim:
     """Claim the key; poll while another request holds it."""
     # Encrypted, since a text to be purged could be guessed from the hash of its request.
-    fingerprint = ports.vault.conceal(operation.fingerprint, VAULT_CONTEXT)
+    fingerprint = ports.vault.encrypt_repeatably(operation.fingerprint, VAULT_CONTEXT)
     for delay in (*(_POLL_DELAYS_SECONDS if operation.polls else ()), None):
         now = ports.clock.now()
         stale_before = 0 if operation.lease_ms is None else now - operation.lease_ms

@@ -52,11 +52,11 @@ def reveal_audit_id(ports: Ports, tenant: str, id: str) -> int:
 
 
 def _conceal(ports: Ports, tenant: str, position: str, log: str = "event") -> str:
-    return ports.vault.conceal(position.rjust(_CONCEALED_LENGTH), f"{log}/{tenant}")
+    return ports.vault.encrypt_repeatably(position.rjust(_CONCEALED_LENGTH), f"{log}/{tenant}")
 
 
 def _reveal(ports: Ports, tenant: str, concealed: str, log: str = "event") -> str:
     try:
-        return ports.vault.reveal(concealed, f"{log}/{tenant}").lstrip()
+        return ports.vault.decrypt_repeatable(concealed, f"{log}/{tenant}").lstrip()
     except CorruptContent:
         raise ValidationError(f"invalid {log} cursor") from None

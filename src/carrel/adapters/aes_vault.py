@@ -38,7 +38,7 @@ class AesGcmVault:
         if len(key) != KEY_BYTES:
             raise InvalidVaultKey(f"the vault key must have {KEY_BYTES} bytes")
         self._cipher = AESGCM(key)
-        self._repeatable_cipher = AESSIV(hmac.digest(key, b"carrel concealed", hashlib.sha256))
+        self._repeatable_cipher = AESSIV(hmac.digest(key, b"carrel encrypted", hashlib.sha256))
         self._fingerprint = hmac.digest(key, b"carrel vault key", hashlib.sha256).hex()[:16]
 
     @classmethod
@@ -67,17 +67,17 @@ class AesGcmVault:
         body = nonce + self._cipher.encrypt(nonce, value, context.encode())
         return f"{_FORMAT}.{self._fingerprint}.{base64.urlsafe_b64encode(body).decode()}"
 
-    def conceal(self, value: str, context: str) -> str:
+    def encrypt_repeatably(self, value: str, context: str) -> str:
         body = self._repeatable_cipher.encrypt(value.encode(), [context.encode()])
         return base64.urlsafe_b64encode(body).decode().rstrip("=")
 
-    def reveal(self, concealed: str, context: str) -> str:
-        """Decrypt a concealed value. Raises CorruptContent."""
+    def decrypt_repeatable(self, encrypted: str, context: str) -> str:
+        """Decrypt a encrypted value. Raises CorruptContent."""
         try:
-            body = base64.b64decode(concealed + "=" * (-len(concealed) % 4), b"-_", validate=True)
+            body = base64.b64decode(encrypted + "=" * (-len(encrypted) % 4), b"-_", validate=True)
             return self._repeatable_cipher.decrypt(body, [context.encode()]).decode()
         except (InvalidTag, ValueError):
-            raise CorruptContent("concealed value is damaged or of another context") from None
+            raise CorruptContent("encrypted value is damaged or of another context") from None
 
     def open(self, sealed: str, context: str) -> bytes:
         """Decrypt a sealed value.

@@ -50,7 +50,7 @@ class CommandSlots:
         """Total waiting time of started commands."""
 
     @property
-    def waiting(self) -> int:
+    def waiting_count(self) -> int:
         return len(self._queue)
 
     @asynccontextmanager

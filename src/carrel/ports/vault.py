@@ -14,14 +14,14 @@ class Vault(Protocol):
     def seal(self, value: bytes, context: str) -> str:
         """Encrypt; only the same context can decrypt."""
 
-    def conceal(self, value: str, context: str) -> str:
+    def encrypt_repeatably(self, value: str, context: str) -> str:
         """Encrypt so that equal values look equal; only the same context can reveal it.
 
         Returns letters, digits, `-` and `_`.
         """
 
-    def reveal(self, concealed: str, context: str) -> str:
-        """Decrypt a concealed value. Raises CorruptContent."""
+    def decrypt_repeatable(self, encrypted: str, context: str) -> str:
+        """Decrypt a encrypted value. Raises CorruptContent."""
 
     def open(self, sealed: str, context: str) -> bytes:
         """Decrypt. Raises CorruptContent if the key or the context differs."""

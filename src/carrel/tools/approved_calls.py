@@ -244,13 +244,13 @@ async def _run_and_record(ports: Ports, tenant: str, id: str, prepared: Prepared
 async def _heartbeat(ports: Ports, id: str) -> AsyncIterator[None]:
     """Update the call's heartbeat while the context is open."""
 
-    async def beat() -> None:
+    async def renew_lease() -> None:
         while True:
             await asyncio.sleep(ports.approvals.lease_ms / 3000)
             with suppress(Exception):  # the next heartbeat may succeed
                 await ports.records.mark_used({id: ports.clock.now()})
 
-    task = asyncio.create_task(beat())
+    task = asyncio.create_task(renew_lease())
     try:
         yield
     finally:

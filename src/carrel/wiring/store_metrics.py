@@ -35,7 +35,7 @@ def observe_store(metrics: Metrics, open_store: OpenStore, responses: ResponseCa
     )
     metrics.observe("carrel_fsyncs_total", "Durable transactions.", lambda: counts.transactions)
     metrics.observe(
-        "carrel_commit_queue_depth", "Commits waiting for the writer.", lambda: store.waiting
+        "carrel_commit_queue_depth", "Commits waiting for the writer.", lambda: store.waiting_count
     )
     _observe_commands(metrics, open_store.ports.command_slots)
 
@@ -43,7 +43,7 @@ def observe_store(metrics: Metrics, open_store: OpenStore, responses: ResponseCa
 def _observe_commands(metrics: Metrics, slots: CommandSlots) -> None:
     metrics.observe("carrel_commands_running", "Commands that hold a slot.", lambda: slots.running)
     metrics.observe(
-        "carrel_commands_waiting", "Commands waiting for a slot.", lambda: slots.waiting
+        "carrel_commands_waiting", "Commands waiting for a slot.", lambda: slots.waiting_count
     )
     metrics.observe(
         "carrel_commands_started_total", "Commands that got a slot.", lambda: slots.started

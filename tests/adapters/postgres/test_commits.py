@@ -81,7 +81,7 @@ async def test_commits_that_arrive_during_a_transaction_share_the_next_one(
     assert all(isinstance(outcome, Applied) for outcome in outcomes)
     assert store.counts.commits == 64
     assert store.counts.transactions <= 8
-    assert store.waiting == 0
+    assert store.waiting_count == 0
 
 
 async def test_failing_commit_does_not_stop_the_others_of_its_batch(

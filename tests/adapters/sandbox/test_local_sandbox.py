@@ -287,7 +287,7 @@ async def test_killing_a_child_kills_the_process_it_has_just_started() -> None:
     }  # fmt: skip
     child = ChildProcess()
     await child.prepare(plan)
-    await child.go()
+    await child.start_command()
     assert await asyncio.to_thread(os.read, child.out, 5) == b"made\n"
     await child.end()
     await wait_until(lambda: not processes_marked(mark), "the kernel has ended the process")
@@ -301,7 +301,7 @@ from carrel.adapters.sandbox.local.child_process import ChildProcess
 async def main():
     child = ChildProcess()
     await child.prepare(eval(sys.argv[1]))
-    await child.go()
+    await child.start_command()
     print("going", flush=True)
     await asyncio.Event().wait()
 

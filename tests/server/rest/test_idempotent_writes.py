@@ -143,4 +143,4 @@ async def test_stored_requests_tell_nothing_about_a_text_to_purge(
     monkeypatch.setattr(server.ports.idempotency, "claim", record_claim, raising=False)
     await ada.put(f"{FILES}/a.md", json={"content": "figs"}, headers=KEY)
     [fingerprint] = claimed
-    assert server.ports.vault.reveal(fingerprint, "idempotency") not in fingerprint
+    assert server.ports.vault.decrypt_repeatable(fingerprint, "idempotency") not in fingerprint

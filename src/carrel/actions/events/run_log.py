@@ -10,7 +10,7 @@ from typing import Final
 from carrel.actions.events.event_access import Batch, Batches, select_visible, visible_to
 from carrel.actions.events.streams import (
     PAGE_SIZE,
-    concealed,
+    conceal_batches,
     follow,
     store_cursor,
 )
@@ -67,7 +67,7 @@ async def listen_to_run(
         followed = _remaining(ports, log, cursor)
     else:
         followed = _until_ended(follow(ports, log, cursor, first))
-    return start, visible_to(ports, actor, concealed(ports, followed))
+    return start, visible_to(ports, actor, conceal_batches(ports, followed))
 
 
 async def poll_run(

@@ -229,10 +229,10 @@ async def listen(
         )
     cursor = store_cursor(ports, filter, since)
     first = await ports.events.read_after(cursor, filter, limit=PAGE_SIZE)
-    return since, concealed(ports, follow(ports, filter, cursor, first))
+    return since, conceal_batches(ports, follow(ports, filter, cursor, first))
 
 
-async def concealed(ports: Ports, batches: Batches) -> Batches:
+async def conceal_batches(ports: Ports, batches: Batches) -> Batches:
     async with aclosing(batches):
         async for batch in batches:
             yield tuple(conceal_event(ports, event) for event in batch)

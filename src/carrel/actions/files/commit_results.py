@@ -146,10 +146,10 @@ def _change_of(row: Version, requested: Sequence[FileChange]) -> FileChange:
 
 
 def _is_within(path: Path, change: FileChange) -> bool:
-    return any(path == other or other in path.parents for other in _named(change))
+    return any(path == other or other in path.parents for other in _changed_paths(change))
 
 
-def _named(change: FileChange) -> Iterator[Path]:
+def _changed_paths(change: FileChange) -> Iterator[Path]:
     yield change.path
     if change.kind is ChangeKind.MOVE and change.source is not None:
         yield change.source

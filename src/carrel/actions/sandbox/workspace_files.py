@@ -218,7 +218,7 @@ async def _edit_locked(
     admit = policy.limits_of(workspace.scope).check_file_size
     head, entry, content = await read_file(workspace, path)
 
-    def replaced() -> tuple[bytes, int, str]:
+    def edit_content() -> tuple[bytes, int, str]:
         parts, count = replace_text(
             content, old, new, replace_all=every, name=path.text, check_size=admit
         )
@@ -229,7 +229,7 @@ async def _edit_locked(
         return after, count, file_kinds.entry_type(kind, path, after, entry.type)
 
     is_large = len(content) > THREAD_THRESHOLD_BYTES
-    after, count, type = await asyncio.to_thread(replaced) if is_large else replaced()
+    after, count, type = await asyncio.to_thread(edit_content) if is_large else edit_content()
     condition = WriteCondition(frozenset([f'"v{head.version}"']))
     options = workspace.write_options("edit", path, type, condition)
     stack = (workspace.scope,)

@@ -132,8 +132,8 @@ class DirectoryBlobStore:
         self._sync_parents(file)
 
     def _open_temporary(self) -> IO[bytes]:
-        self._unfinished.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return _create_temporary(self._unfinished)
+        self._unfinished_directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return _create_temporary(self._unfinished_directory)
 
     async def _store_temporary(self, temporary: IO[bytes], digest: Digest) -> None:
         await asyncio.to_thread(self._rename_temporary, temporary, digest)
@@ -150,7 +150,7 @@ class DirectoryBlobStore:
         self._sync_parents(file)
 
     @property
-    def _unfinished(self) -> File:
+    def _unfinished_directory(self) -> File:
         """Directory of contents whose digest is not known yet."""
         return self._root / "00" / "00"
 

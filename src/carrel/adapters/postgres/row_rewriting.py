@@ -55,7 +55,7 @@ async def find_changes(
     condition = _TENANT_CONDITIONS.get(table, "tenant = $1")
     if after is not None:
         condition += f" AND ({', '.join(keys)}) > ({_placeholders(table, keys, 3)})"
-    selected = ", ".join((*(_selected(table, name) for name in keys), *texts))
+    selected = ", ".join((*(_select_expression(table, name) for name in keys), *texts))
     rows = await connection.fetch(
         f"SELECT {selected} FROM {table} WHERE {condition} ORDER BY {', '.join(keys)} LIMIT $2",
         *(tenant, limit, *(after or ())),
@@ -92,7 +92,7 @@ def _key_columns(table: str) -> tuple[str, ...]:
     return _EVENT_KEY if table == "event" else TABLES[table][: KEY_LENGTHS[table]]
 
 
-def _selected(table: str, column: str) -> str:
+def _select_expression(table: str, column: str) -> str:
     """Transaction numbers are read and compared as text; the driver has no such type."""
     return "xid::text" if (table, column) == ("event", "xid") else column
 

@@ -45,8 +45,8 @@ class PostgresStore:
         return self.trees.counts
 
     @property
-    def waiting(self) -> int:
-        return self.trees.waiting
+    def waiting_count(self) -> int:
+        return self.trees.waiting_count
 
 
 @asynccontextmanager

@@ -56,7 +56,7 @@ class PostgresTrees:
         self.counts = CommitCounters()
 
     @property
-    def waiting(self) -> int:
+    def waiting_count(self) -> int:
         """Number of commit calls that are not sent yet."""
         return len(self._commits)
 

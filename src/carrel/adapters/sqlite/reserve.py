@@ -57,16 +57,16 @@ class DiskReserve:
         if isinstance(problem, StorageFull):
             return problem
         if isinstance(problem, OSError) and problem.errno in FULL_ERRNOS:
-            return self._full()
+            return self._storage_full()
         if not isinstance(problem, sqlite3.Error):
             return problem
         code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
         is_io_error = code in {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
         if code == sqlite3.SQLITE_FULL or (is_io_error and self._free_bytes() < _MIN_FREE_BYTES):
-            return self._full()
+            return self._storage_full()
         return problem
 
-    def _full(self) -> StorageFull:
+    def _storage_full(self) -> StorageFull:
         self.was_full = True
         return StorageFull("database")
 

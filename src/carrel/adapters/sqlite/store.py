@@ -47,8 +47,8 @@ class SqliteStore:
         return self.writer.counts
 
     @property
-    def waiting(self) -> int:
-        return self.writer.waiting
+    def waiting_count(self) -> int:
+        return self.writer.waiting_count
 
 
 @asynccontextmanager

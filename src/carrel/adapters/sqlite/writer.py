@@ -104,7 +104,7 @@ class Writer:
         self._checkpoints = WalCheckpointer(self.file, self.counts)
 
     @property
-    def waiting(self) -> int:
+    def waiting_count(self) -> int:
         return len(self._waiting)
 
     async def submit(

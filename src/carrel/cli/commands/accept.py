@@ -113,7 +113,7 @@ class _PathReview:
             if not self._yes:
                 self._require_contents(followers.pins.values())
                 followers.show()
-                self._confirm(f"Accept this for {followers.waiting} agents?")
+                self._confirm(f"Accept this for {followers.pending_count} agents?")
         path, reviewed = self._path, digest
         rows = run_on_server(
             lambda client: accept_for_all(client, template, path, reviewed),

@@ -34,7 +34,7 @@ class TemplateFollowers:
         return {pin.latest_sha256 for pin in self.pins.values() if pin.latest_sha256}
 
     @property
-    def waiting(self) -> int:
+    def pending_count(self) -> int:
         return len(self.pins)
 
     def show(self) -> None:

@@ -35,7 +35,7 @@ def ls(target: Target, as_json: bool, long: bool, directory: bool, **options: An
         _list_directory(target, options, as_json=as_json)
         return
 
-    async def look(client: AsyncClient) -> tuple[FileRow, ...]:
+    async def load_rows(client: AsyncClient) -> tuple[FileRow, ...]:
         from carrel_client import NotFound  # noqa: PLC0415 - so that --help stays quick
 
         rows = await files_of(client, target.owner).list(target.path[:MAX_PREFIX_LENGTH])
@@ -45,7 +45,7 @@ def ls(target: Target, as_json: bool, long: bool, directory: bool, **options: An
             raise NotFound(f"no such file or directory: {target}")
         return matches
 
-    files = run_on_server(look, options, as_json=as_json)
+    files = run_on_server(load_rows, options, as_json=as_json)
     if as_json:
         print_json({"files": [formatting.file_to_json(row) for row in files]})
     elif long:
@@ -56,10 +56,10 @@ def ls(target: Target, as_json: bool, long: bool, directory: bool, **options: An
 
 
 def _list_directory(target: Target, options: dict[str, Any], *, as_json: bool) -> None:
-    async def look(client: AsyncClient) -> tuple[DirectoryEntry, ...]:
+    async def load_rows(client: AsyncClient) -> tuple[DirectoryEntry, ...]:
         return await files_of(client, target.owner).list_directory(target.path)
 
-    entries = run_on_server(look, options, as_json=as_json)
+    entries = run_on_server(load_rows, options, as_json=as_json)
     if as_json:
         print_json({"files": [formatting.entry_to_json(entry) for entry in entries]})
         return

@@ -45,7 +45,7 @@ def sync(agent: str, dir: File, as_json: bool, once: bool, settle: float, **opti
     from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
     reporter = SyncReporter(dir, as_json=as_json, once=once)
-    work = _once if once else _watch
+    work = _sync_once if once else _watch
     run(
         lambda: work(agent, dir, settle, options, reporter),
         as_json=as_json,
@@ -59,7 +59,7 @@ class SyncReporter:
     """Prints the results of passes. A problem that persists is printed once."""
 
     def __init__(self, dir: File, *, as_json: bool, once: bool) -> None:
-        self._dir, self._as_json, self._once = dir, as_json, once
+        self._dir, self._as_json, self._sync_once = dir, as_json, once
         self._reported: set[str] = set()
         self._first = True
         self.ok = True
@@ -77,9 +77,9 @@ class SyncReporter:
         done = any(getattr(outcome, name) for name in _ACTION_LABELS)
         if not self._as_json:
             self._print_text(outcome, new_lines, done)
-        elif self._once or done or new_lines:
+        elif self._sync_once or done or new_lines:
             self._print_json(outcome)
-        if self._first and not self._once:
+        if self._first and not self._sync_once:
             click.echo(f"{self._dir}: watching both sides; press Ctrl-C to stop", err=True)
         self.ok, self._first, self._reported = outcome.ok, False, set(lines)
 
@@ -89,12 +89,12 @@ class SyncReporter:
                 click.echo(f"{word} {path}")
         for line in new_lines:
             click.echo(line, err=True)
-        if self._once:
+        if self._sync_once:
             click.echo(f"{self._dir}: {_state_label(outcome, done)}")
 
     def _print_json(self, outcome: PassResult) -> None:
         """Print one indented object; while watching, one object per line."""
-        if self._once:
+        if self._sync_once:
             print_json(_result_to_json(self._dir, outcome))
             return
         import json  # noqa: PLC0415 - so that --help stays quick
@@ -102,7 +102,7 @@ class SyncReporter:
         click.echo(json.dumps(_result_to_json(self._dir, outcome), ensure_ascii=False))
 
 
-async def _once(
+async def _sync_once(
     agent: str, dir: File, settle: float, options: dict[str, Any], reporter: SyncReporter
 ) -> None:
     from carrel.cli.connection import connect  # noqa: PLC0415 - so that --help stays quick

@@ -76,7 +76,7 @@ class ChildProcess:
             raise SandboxUnavailable(f"sandbox setup failed: {reply[1:].decode() or 'no response'}")
         return fds[0] if fds else None
 
-    async def go(self) -> None:
+    async def start_command(self) -> None:
         """Let it execute the command. Raises SandboxUnavailable."""
         await self._send(b"go")
         for fd in (self.status, self.filter, self.args):

@@ -162,7 +162,7 @@ class CommandRun:
     async def finish(self) -> CommandOutcome:
         """Run until the command ends or exceeds a limit. Raises SandboxUnavailable."""
         started = time.monotonic()
-        await self._go()
+        await self._start_command()
         timed_out = not await self._wait_for_end(self._spec.limits.seconds)
         if timed_out:
             await self._stop()
@@ -183,9 +183,9 @@ class CommandRun:
             notes=notes,
         )
 
-    async def _go(self) -> None:
+    async def _start_command(self) -> None:
         self._tmpfs_at_start = self._tmpfs_in_use()
-        await self._child.go()
+        await self._child.start_command()
 
     async def _wait_for_output(self) -> None:
         await self._child.ended.wait()

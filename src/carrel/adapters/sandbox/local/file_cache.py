@@ -65,7 +65,7 @@ class FileCache:
         contents.mkdir(parents=True, exist_ok=True, mode=0o700)
         farms.mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    def missing(self, input_files: Collection[InputFile]) -> list[Blob]:
+    def find_missing(self, input_files: Collection[InputFile]) -> list[Blob]:
         """Return blobs to fetch. Link targets are never cached and always included."""
         return list(
             {
@@ -98,11 +98,11 @@ class FileCache:
             self._evict()
 
     def _store(self, input_file: InputFile, content: bytes) -> None:
-        with self._writing(input_file) as file:
+        with self._open_for_writing(input_file) as file:
             file.write(content)
 
     @contextmanager
-    def _writing(self, input_file: InputFile) -> Iterator[IO[bytes]]:
+    def _open_for_writing(self, input_file: InputFile) -> Iterator[IO[bytes]]:
         """Yield a file that becomes the content, or nothing on an error."""
         fd, temporary = tempfile.mkstemp(dir=self._contents, prefix="half-")
         try:
@@ -123,7 +123,7 @@ class FileCache:
         """Store a large content in parts. Raises what the parts raise."""
         if self._content_path(input_file).exists():
             return
-        with self._writing(input_file) as file:
+        with self._open_for_writing(input_file) as file:
             async for part in parts:
                 await asyncio.to_thread(file.write, part)
         await asyncio.to_thread(self._count_written, input_file.blob.size)
@@ -237,7 +237,7 @@ class FileCache:
                 raise
             with (
                 self._content_path(input_file).open("rb") as source,
-                self._writing(input_file) as file,
+                self._open_for_writing(input_file) as file,
             ):
                 shutil.copyfileobj(source, file, 2**20)
             os.link(self._content_path(input_file), target)
@@ -369,7 +369,7 @@ async def fetch_missing(
     cache: FileCache, files: Mapping[Path, InputFile], blobs: BlobReader
 ) -> dict[Digest, bytes]:
     """Fetch missing contents, small ones in batches; return the targets of links."""
-    missing = cache.missing(tuple(files.values()))
+    missing = cache.find_missing(tuple(files.values()))
     by_digest: dict[Digest, list[InputFile]] = {}
     for input_file in files.values():
         by_digest.setdefault(input_file.blob.digest, []).append(input_file)

@@ -74,7 +74,7 @@ class InstanceInit(CommandRun):
 
         Raises SandboxUnavailable.
         """
-        await self._go()
+        await self._start_command()
         while self.is_alive:
             children = process_tree.children(self._root_pid() or 0)
             if children and process_tree.is_running(children[0], b"sleep"):
@@ -205,7 +205,7 @@ class InstanceJob(InstanceCommand):
         return OutputTail(out, JOB_LOG_BYTES, self.log), OutputTail(err, JOB_LOG_BYTES, self.log)
 
     async def begin(self) -> None:
-        await self._child.go()
+        await self._child.start_command()
 
     async def end(self) -> int:
         """Wait for its end and return the exit code."""
