@@ -26,7 +26,8 @@ print(os.getpid(), flush=True)
 for line in sys.stdin:
     call = json.loads(line)
     if call["out"]:
-        process = subprocess.Popen(call["argv"], stdout=open(call["out"], "w"), stderr=subprocess.STDOUT)
+        output = open(call["out"], "w")
+        process = subprocess.Popen(call["argv"], stdout=output, stderr=subprocess.STDOUT)
         result = [process.pid, ""]
     else:
         done = subprocess.run(call["argv"], capture_output=True, text=True)

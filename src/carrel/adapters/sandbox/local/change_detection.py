@@ -167,7 +167,7 @@ def _build_changes(
         deleted,
     )
     directories = comparison.changed()
-    touched = comparison.touched(directories)
+    touched = comparison.find_touched(directories)
     if len(changed) + len(deleted) + len(directories) + len(touched) > MAX_CHANGES:
         changed, touched = _drop_times(base, changed, touched, walked.notes), {}
     return DirectoryChanges(

@@ -41,7 +41,7 @@ class DirectoryComparison(Struct, frozen=True):
             or (path not in parents and (path not in self.before or path in emptied))
         }
 
-    def touched(self, changed: Collection[Path]) -> dict[Path, FileAttributes]:
+    def find_touched(self, changed: Collection[Path]) -> dict[Path, FileAttributes]:
         """Return the other directories that are new or have another time."""
         return {
             path: attributes_of(entry)
