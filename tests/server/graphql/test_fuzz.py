@@ -169,6 +169,10 @@ STRICT = (
     "acceptTemplateUpdate(agentId: $i, filename: $p, latestSha: $t, idempotencyKey: $t) { id }",
     "createAgentFromTemplate(input: {templateId: $i, name: $t, slug: $p, teamId: $t}) { id }",
     "updateUserProfile(userId: $i, input: {title: $t, timezone: $p}) { id }",
+    """commitFiles(place: {workspaceId: "lab"}, reason: $t, runId: $i, writes: [
+      {put: {path: $p, content: $t, encoding: base64, contentType: $t}},
+      {move: {path: $p, to: $t, ifMatch: $t}}, {delete: {path: $i, recursive: true}},
+      {makeDirectory: {path: $t}}]) { revision }""",
 )
 
 

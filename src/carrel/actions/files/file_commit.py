@@ -17,12 +17,13 @@ from carrel.actions.overlay.stacks import load_workspace_revision
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.actions.records import NO_DRAFTS, FileDrafts
 from carrel.actions.retry import retry_on_conflict
-from carrel.core.access import Actor
+from carrel.core.access import Actor, Permission
 from carrel.core.agents.identity_name import IDENTITY_PATH
 from carrel.core.errors import Busy, Refusal, WorkspaceTooLarge
 from carrel.core.identifiers import Path, ScopeKind, Stack
 from carrel.core.overlay.commit_plan import CommitContext, CommitPlan, plan_commit
 from carrel.core.overlay.file_changes import (
+    TRANSFERS,
     ChangeKind,
     FailedChange,
     FileChange,
@@ -58,6 +59,15 @@ DEFAULT_OPTIONS = CommitOptions()
 _SHARED_KINDS = frozenset({ScopeKind.TEMPLATE, ScopeKind.DEFAULTS})
 
 _WITH_CONTENT = frozenset({ChangeKind.PUT, ChangeKind.MOVE, ChangeKind.COPY})
+
+
+def require_access(actor: Actor, changes: Sequence[FileChange]) -> None:
+    """Raise Forbidden if the changes need a permission beside that to write.
+
+    A move or copy shows what it reads.
+    """
+    if any(change.kind in TRANSFERS for change in changes):
+        actor.require(Permission.WORKSPACE_READ)
 
 
 async def commit_files(

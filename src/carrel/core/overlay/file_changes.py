@@ -79,6 +79,25 @@ class FileChange(Struct, frozen=True):
         return (self.path,)
 
 
+def transfer(
+    kind: ChangeKind,
+    source: Path,
+    target: Path,
+    condition: WriteCondition,
+    *,
+    accept_template_update: bool,
+) -> FileChange:
+    """A move or copy; etags of the condition are those of the source, absence of the target."""
+    return FileChange(
+        kind,
+        target,
+        source,
+        condition=WriteCondition(absent=condition.absent),
+        source_condition=WriteCondition(condition.etags),
+        accept_template_update=accept_template_update,
+    )
+
+
 def check_requested(changes: Sequence[FileChange]) -> None:
     """Check what does not depend on stored state. Raises ValidationError."""
     if not changes:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from msgspec import Struct
 
 from carrel.actions.files import history
+from carrel.actions.files.commit_results import ChangeResult
 from carrel.actions.overlay.stack_versions import StackVersion
 from carrel.actions.runs.diff import Difference
 from carrel.core.identifiers import ScopeKind, Stack, TimestampMs
 from carrel.core.overlay import compose
+from carrel.core.overlay.file_changes import ChangeKind
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.runs import Audience, Run, RunStatus
 from carrel.server.graphql.types import hex_digest
@@ -56,6 +58,38 @@ class WriteResultType(Struct, frozen=True):
     file: FileType
     warnings: tuple[str, ...]
     redacted: tuple[str, ...]
+
+
+class ChangedFileType(Struct, frozen=True):
+    """What one path of a commit became."""
+
+    index: int
+    change: ChangeKind
+    path: str
+    moved_from: str | None
+    version: int | None
+    file: FileType | None
+    redacted: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    @classmethod
+    def from_result(cls, result: ChangeResult, stack: Stack) -> ChangedFileType:
+        redaction = result.redaction
+        return cls(
+            index=result.index,
+            change=result.kind,
+            path=result.path.text,
+            moved_from=None if result.source is None else result.source.text,
+            version=result.version or None,
+            file=None if result.file is None else FileType.from_file(result.file, stack),
+            redacted=redaction.replaced if redaction else (),
+            warnings=redaction.warned if redaction else (),
+        )
+
+
+class CommitResultType(Struct, frozen=True):
+    revision: int
+    changes: tuple[ChangedFileType, ...]
 
 
 class VersionType(Struct, frozen=True):

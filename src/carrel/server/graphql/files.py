@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import Any, Final, cast
 
 from ariadne import ObjectType, QueryType
@@ -162,6 +163,13 @@ async def content_of(source: FileType, info: Info, raw: bool) -> str:
     return decode_text(
         source.path, stored if raw else files.render_content(source.composed, stored)
     )
+
+
+@file_type.field("base64")
+async def base64_of(source: FileType, info: Info, raw: bool) -> str:
+    stored = await info.context.read_bytes(source.path, source.composed.blob)
+    served = stored if raw else files.render_content(source.composed, stored)
+    return b64encode(served).decode("ascii")
 
 
 @file_type.field("history")

@@ -56,6 +56,8 @@ TYPE_CLASSES: Final[Mapping[str, type[Struct]]] = {
     "AcceptTemplateUpdateBulkResult": graphql_types.BulkAcceptResultType,
     "File": file_types.FileType,
     "Written": file_types.WriteResultType,
+    "CommitResult": file_types.CommitResultType,
+    "ChangedFile": file_types.ChangedFileType,
     "Version": file_types.VersionType,
     "Explanation": file_types.ExplanationType,
     "LayerSays": file_types.LayerEntryType,

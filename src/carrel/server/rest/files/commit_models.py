@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
 from typing import Annotated, Literal
 
 import msgspec
@@ -10,8 +9,9 @@ import msgspec
 from carrel.actions.files.commit_results import ChangeResult, CommitResult
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path
-from carrel.core.overlay.file_changes import MAX_CHANGES, ChangeKind, FileChange
-from carrel.core.overlay.write_condition import WriteCondition, parse_condition
+from carrel.core.overlay.file_changes import MAX_CHANGES, ChangeKind, FileChange, transfer
+from carrel.core.overlay.write_condition import parse_condition
+from carrel.server.http.content_encoding import decode_content
 from carrel.server.http.endpoint import RequestModel, ResponseModel
 from carrel.server.rest.files.file_collections import FileCollection
 from carrel.server.rest.files.file_models import PositiveInt, Sha256
@@ -128,7 +128,7 @@ def _parse_change(collection: FileCollection, body: FileChangeBody) -> FileChang
             accept_template_update=body.accept_template_update,
         )
         return transfer_of_body(collection, kind, transfer)
-    content = None if body.content is None else _decode(body.content, body.encoding)
+    content = None if body.content is None else decode_content(body.content, body.encoding)
     return FileChange(
         *(kind, path, None, content, body.content_type, condition),
         accept_template_update=body.accept_template_update,
@@ -149,27 +149,14 @@ def _check_fields(body: FileChangeBody) -> None:
         raise ValidationError(f"{body.op} is not recursive")
 
 
-def _decode(content: str, encoding: str) -> bytes:
-    try:
-        if encoding == "base64":
-            return binascii.a2b_base64(content, strict_mode=True)
-        return content.encode()
-    except UnicodeEncodeError:
-        raise ValidationError("content is not valid Unicode") from None
-    except (ValueError, binascii.Error):
-        raise ValidationError("content is not valid base64") from None
-
-
 def transfer_of_body(
     collection: FileCollection, kind: ChangeKind, body: TransferBody
 ) -> FileChange:
-    condition = parse_condition(body.if_match, body.if_none_match)
-    return FileChange(
+    return transfer(
         kind,
-        collection.parse_path(body.to),
         collection.parse_path(body.from_),
-        condition=WriteCondition(absent=condition.absent),
-        source_condition=WriteCondition(condition.etags),
+        collection.parse_path(body.to),
+        parse_condition(body.if_match, body.if_none_match),
         accept_template_update=body.accept_template_update,
     )
 

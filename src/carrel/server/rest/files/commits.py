@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from carrel.actions.files.commit_results import load_results
-from carrel.actions.files.file_commit import CommitOptions, commit_files
-from carrel.core.access import Permission
+from carrel.actions.files.file_commit import CommitOptions, commit_files, require_access
 from carrel.core.errors import (
     Busy,
     Conflict,
@@ -19,7 +18,7 @@ from carrel.core.errors import (
     WorkspaceConflict,
     WorkspaceTooLarge,
 )
-from carrel.core.overlay.file_changes import TRANSFERS, ChangeKind, FileChange
+from carrel.core.overlay.file_changes import ChangeKind, FileChange
 from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
 from carrel.server.http.endpoint import Endpoint, endpoint
 from carrel.server.http.response import Response
@@ -168,9 +167,8 @@ def _endpoint_options(
 async def _apply(
     collection: FileCollection, request: AnyRequest, changes: Sequence[FileChange]
 ) -> Response:
-    """Commit the changes of a request. A move or copy needs permission to read, too."""
-    if any(change.kind in TRANSFERS for change in changes):
-        request.actor.require(Permission.WORKSPACE_READ)
+    """Commit the changes of a request."""
+    require_access(request.actor, changes)
     stack = await collection.load_stack(request)
     reason = parse_reason(request) or getattr(getattr(request, "body", None), "reason", "")
     options = CommitOptions(_one_line(reason), _run(request), request.idempotency_key)

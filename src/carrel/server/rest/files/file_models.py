@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Annotated, Final, Literal
@@ -10,11 +10,12 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from carrel.actions.files.files import render_content
-from carrel.core.errors import Conflict, ValidationError
+from carrel.core.errors import Conflict
 from carrel.core.identifiers import Digest, TimestampMs, digest
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.directories import DirectoryEntry
 from carrel.core.overlay.file_classes import FileClass
+from carrel.server.http.content_encoding import decode_content
 from carrel.server.http.endpoint import RequestModel, ResponseModel
 
 WIRE_PATTERN: Final = "^[A-Za-z0-9][A-Za-z0-9._/-]{0,255}$"
@@ -136,14 +137,7 @@ def encode_content(content: bytes) -> tuple[str, Encoding | msgspec.UnsetType]:
 
 def decode_body(body: FileBody | OverlayFileBody) -> bytes:
     """Bytes of a request body. Raises ValidationError."""
-    try:
-        if body.encoding == "base64":
-            return b64decode(body.content, validate=True)
-        return body.content.encode()
-    except UnicodeEncodeError:
-        raise ValidationError("content is not valid Unicode") from None
-    except ValueError:
-        raise ValidationError("content is not base64") from None
+    return decode_content(body.content, body.encoding)
 
 
 def file_to_summary(file: File) -> FileSummaryModel:
