@@ -17,6 +17,7 @@ from carrel.core.sandbox.grep import (
     GrepQuery,
     compile_pattern,
     format_rows,
+    matching_blocks,
     matching_lines,
 )
 
@@ -108,6 +109,38 @@ def test_matching_lines_are_numbered(pattern: str, text: str, expected: list[int
 def test_a_text_is_searched_line_by_line(pattern: str, text: str, limit: int) -> None:
     naive = [n for n, line in enumerate(text.splitlines(), 1) if re.search(pattern, line)]
     assert matching_lines(compile_pattern(pattern), text.encode(), limit) == naive[:limit]
+
+
+@given(
+    st.sampled_from(
+        [r"\{[^}]*\}", r"a\n+b", "^a$", "a.*?b", r"\n\n", r"b\n", "b$", r"a\n|b*", "é?\\}"]
+    ),
+    st.text(st.sampled_from("ab{}é\n"), max_size=30),
+    st.integers(1, 4),
+)
+def test_a_search_across_lines_has_the_lines_of_all_matches(
+    pattern: str, text: str, limit: int
+) -> None:
+    line_count = len(text.split("\n")) - (not text or text.endswith("\n"))
+    spanned: set[int] = set()
+    for match in re.finditer(pattern, text, re.MULTILINE | re.DOTALL):
+        first, last = (text.count("\n", 0, at) + 1 for at in (match.start(), match.end()))
+        ends_with_line = match.end() > match.start() and text[match.end() - 1] == "\n"
+        spanned |= set(range(first, last + 1 - ends_with_line))
+    expected = sorted(number for number in spanned if number <= line_count)
+    numbers = matching_blocks(compile_pattern(pattern, multiline=True), text.encode(), 100)
+    assert numbers == expected
+    first_numbers = matching_blocks(compile_pattern(pattern, multiline=True), text.encode(), limit)
+    assert first_numbers[:limit] == expected[:limit]
+
+
+def test_a_search_across_lines_of_many_matches_goes_on_line_by_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("carrel.core.sandbox.grep.MAX_BLOCK_MATCHES", 2)
+    regex = compile_pattern(r"x|a\nb", multiline=True)
+    assert matching_blocks(regex, b"xxxxa\nb\nx\nxa\nb\n", 9) == [1, 3, 4]
+    assert matching_blocks(regex, b"xa\nb\nx", 9) == [1, 2, 3]
 
 
 def test_case_is_ignored_in_every_alternative() -> None:

@@ -16,6 +16,8 @@ from carrel.core.sandbox.file_tools import compile_glob
 from carrel.core.search.linear_regex import InvalidRegex, LinearRegex, compile_regex
 
 MAX_PATTERN_CHARS: Final = 1000
+MAX_BLOCK_MATCHES: Final = 100_000
+"""Matches of a search across lines of which several may begin in one line; bounds its time."""
 _MAX_COUNT: Final = 10_000_000
 _ANY_BYTE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\C")
 _RE2_ERRORS: Final = {
@@ -120,23 +122,35 @@ def matching_lines(regex: LinearRegex, content: bytes, limit: int) -> list[int]:
 
 
 def matching_blocks(regex: LinearRegex, content: bytes, limit: int) -> list[int]:
-    """Return the numbers of all lines that a match spans, from 1, of at most `limit` matches."""
+    """Return the numbers of all lines that matches span, from 1, until there are `limit`.
+
+    After MAX_BLOCK_MATCHES only one match that begins in a line is looked for.
+    """
     numbers: list[int] = []
-    number, position = 1, 0
-    end = len(content) - content.endswith(b"\n")
-    while limit > 0 and position <= end and (match := regex.search(content, position)):
-        start, stop = match.start(), max(match.start(), match.end() - 1)
+    number, counted, position = 1, 0, 0
+    further_matches = MAX_BLOCK_MATCHES
+    # No line follows the last line feed.
+    end = len(content) - (not content or content.endswith(b"\n"))
+    while len(numbers) < limit and position <= end and (match := regex.search(content, position)):
+        start = match.start()
         if start > end:
             break
-        first = number + content.count(b"\n", position, start)
-        last = first + content.count(b"\n", start, min(stop, end))
-        numbers += range(max(first, numbers[-1] + 1) if numbers else first, last + 1)
-        limit -= 1
-        following = content.find(b"\n", stop) + 1
-        if not following:
+        last_byte = min(max(start, match.end() - 1), end)
+        first = number + content.count(b"\n", counted, start)
+        number, counted = first + content.count(b"\n", start, last_byte), last_byte
+        numbers += range(max(first, numbers[-1] + 1) if numbers else first, number + 1)
+        position = _after_match(content, start, match.end(), further_matches)
+        further_matches -= 1
+        if not position:
             break
-        number, position = last + 1, following
     return numbers
+
+
+def _after_match(content: bytes, start: int, end: int, further_matches: int) -> int:
+    """Return where the search goes on: in the line in which a match ends, or 0 after the last."""
+    if further_matches > 0:
+        return max(end, start + 1)
+    return content.find(b"\n", max(start, end - 1)) + 1
 
 
 class GrepRow(Struct, frozen=True):
