@@ -141,13 +141,12 @@ class PathOccupant(Struct, frozen=True):
 def first_occupant(
     occupants: Iterable[PathOccupant], deleted: AbstractSet[tuple[Scope, Path]]
 ) -> Path | None:
-    """First occupant that is not among the paths that the commit deletes."""
-    deleted_paths = {path for _, path in deleted}
+    """First occupant that is not among the paths that the commit deletes.
+
+    A variant always counts, since another scope may have it too.
+    """
     remaining = (
-        occupant.path
-        for occupant in occupants
-        if (occupant.scope, occupant.path) not in deleted
-        and (occupant.scope is not None or occupant.path not in deleted_paths)
+        occupant.path for occupant in occupants if (occupant.scope, occupant.path) not in deleted
     )
     return min(remaining, default=None)
 
