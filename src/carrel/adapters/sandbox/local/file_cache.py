@@ -225,8 +225,8 @@ class FileCache:
                 self._link_content(input_file, farm / path.text)
         for directory in materialized.directories:
             self._make_directories(farm, directory.text, created)
-        for path, attributes in _deepest_first(materialized.directories):
-            _set_attributes(farm / path.text, attributes)
+        for path in sorted(materialized.directories, reverse=True):  # the deepest first
+            _set_attributes(farm / path.text, materialized.directories[path])
 
     def _link_content(self, input_file: InputFile, target: File) -> None:
         """Hard-link cached content; start a new copy when the link limit is reached."""
@@ -265,9 +265,9 @@ class FileCache:
             self.place_file(root, path, input_file, targets)
         for path in materialized.directories:
             self.place_directory(root, path)
-        for path, attributes in _deepest_first(materialized.directories):
+        for path in sorted(materialized.directories, reverse=True):
             with safe_walk.open_parent(root, tuple(path.text.split("/"))) as parent:
-                _set_attributes(path.name, attributes, parent)
+                _set_attributes(path.name, materialized.directories[path], parent)
         stamps = {}
         cutoff = time.time_ns() - CLOCK_TICK_NS
         for path in files:
@@ -356,13 +356,6 @@ def _set_attributes(
     if attributes.mode is not None:
         os.chmod(path, attributes.mode, dir_fd=parent)
     _set_time(path, attributes.mtime_ns, parent)
-
-
-def _deepest_first(
-    directories: Mapping[Path, FileAttributes],
-) -> Iterator[tuple[Path, FileAttributes]]:
-    """Directories in an order in which the mode of one does not hinder changing the next."""
-    return ((path, directories[path]) for path in sorted(directories, reverse=True))
 
 
 async def fetch_missing(
