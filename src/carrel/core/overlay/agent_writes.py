@@ -17,7 +17,7 @@ from carrel.core.overlay.agent_resolution import (
 from carrel.core.overlay.compose import File, Layers, upstream_blob
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.planned_writes import PlannedWrite, version_offset
-from carrel.core.overlay.write_condition import WriteCondition
+from carrel.core.overlay.write_condition import UNCONDITIONAL, WriteCondition
 from carrel.core.store.blob import Blob
 from carrel.core.store.commit import ExpectPathFree, Write, expect_unchanged
 from carrel.core.store.entry import MARKDOWN, Entry
@@ -45,7 +45,8 @@ def plan_agent_put(
     `accept_template_update`.
     """
     file_class = resolver.classes.check_path(path)
-    condition.check(path, resolver.resolve(path, layers))
+    if condition != UNCONDITIONAL:
+        condition.check(path, resolver.resolve(path, layers))
     if file_class is FileClass.MANAGED:
         raise Forbidden(f"{path} is managed: it is written from the profile of the paired human")
     if file_class is FileClass.PINNED:
