@@ -13,6 +13,7 @@ from carrel.core.access import Actor, CredentialKind
 from carrel.core.agents.agent import by_human_index, by_owner_index
 from carrel.core.agents.private_access import (
     AUDITED_THINGS,
+    READ_PERMISSIONS,
     AgentAccess,
     PrivateResource,
     agent_access,
@@ -122,9 +123,16 @@ async def audit_reads(
         scope.audited_reads |= {(reason, id) for id in ids}
 
 
-async def audit_agent_read(ports: Ports, actor: Actor, thing: PrivateResource, agent: str) -> None:
-    """Record the read of one agent's things, by its id; see `audit_reads`."""
+async def authorize_agent_read(
+    ports: Ports, actor: Actor, thing: PrivateResource, agent: str
+) -> None:
+    """Check the permission to read an agent's things, by its id, and record it; see `audit_reads`.
+
+    Also called where a write returns them, since write permission does not imply read. Raises
+    Forbidden.
+    """
     assert thing in AUDITED_THINGS
+    actor.require(READ_PERMISSIONS[thing])
     if actor.person is not None and actor.is_admin:
         agents = await ports.records.get(actor.tenant, RecordType.AGENT, [agent])
         await audit_reads(ports, actor, _AUDIT_REASONS[thing], agents)

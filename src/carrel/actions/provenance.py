@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from carrel.actions.accounts.audit import load_person_names
-from carrel.actions.agent_access import audit_agent_read
+from carrel.actions.agent_access import authorize_agent_read
 from carrel.actions.prompt.prompts import AssembledPrompt, load_run_prompt
 from carrel.actions.runs import runs, snapshots
 from carrel.actions.sessions import sessions
@@ -73,7 +73,7 @@ async def load_run_provenance(ports: Ports, actor: Actor, id: str) -> Provenance
     run = await runs.get(ports, actor, id)
     hits: Sequence[TranscriptHit] = ()
     if run.scope.kind is ScopeKind.AGENT:
-        await audit_agent_read(ports, actor, PrivateResource.SESSIONS, run.scope.name)
+        await authorize_agent_read(ports, actor, PrivateResource.SESSIONS, run.scope.name)
         hits = await ports.sessions.read_of_run(
             run.tenant, run.scope.name, run.id, limit=MAX_ENTRIES + 1
         )

@@ -22,7 +22,7 @@ from carrel.actions.overlay.agent_layers import (
     load_resolver,
 )
 from carrel.actions.overlay.stack_versions import load_versioned_path
-from carrel.core.access import Actor
+from carrel.core.access import Actor, Permission
 from carrel.core.agents.private_access import is_open_file, require_open_file
 from carrel.core.errors import Forbidden, NotFound
 from carrel.core.identifiers import Path, ScopeKind, Stack
@@ -291,7 +291,11 @@ async def restore(
     actor: Actor,
     options: WriteOptions = DEFAULT_OPTIONS,
 ) -> WriteResult:
-    """Write the content of an earlier version as a new version."""
+    """Write the content of an earlier version as a new version.
+
+    Needs permission to read, too. Raises Forbidden and what `read_version` and `put` raise.
+    """
+    actor.require(Permission.WORKSPACE_READ)
     file, content = await read_version(ports, stack, path, number)
     reason = options.reason or f"restore {path} to version {number}"
     restore_options = replace(options, type=file.entry.type, reason=reason)

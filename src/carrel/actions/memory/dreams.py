@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from carrel.actions.agent_access import audit_agent_read
+from carrel.actions.agent_access import authorize_agent_read
 from carrel.actions.memory import memory_files
 from carrel.actions.memory.dream_commit import (
     close_proposal,
@@ -81,7 +81,7 @@ async def sweep(
     `force`, if a scheduled agent dreamed within its interval.
     """
     scope = await load_writable_scope(ports, actor, agent)
-    await audit_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
+    await authorize_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
     if not (dry_run or force):
         await _require_interval(ports, scope)
     id = "" if dry_run else ports.clock.new_id("drm")
@@ -230,7 +230,7 @@ async def list_dreams(ports: Ports, actor: Actor, agent: str) -> tuple[Dream, ..
 async def get(ports: Ports, actor: Actor, agent: str, id: str) -> DreamReport:
     """Get a dream with the texts of its memories. Raises NotFound."""
     [scope, *_] = await stacks.agent_stack(ports, actor, agent)
-    await audit_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
+    await authorize_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
     return await _load_report(ports, scope, await _get_record(ports, scope, id))
 
 
@@ -320,7 +320,7 @@ async def reject(
 ) -> DreamReport:
     """Reject a proposal; its memories may be proposed again. Raises Conflict."""
     scope = await load_writable_scope(ports, actor, agent)
-    await audit_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
+    await authorize_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
     await _commit_rejection(ports, actor.name, scope, id, reason, idempotency_key)
     return await _load_report(ports, scope, await _get_record(ports, scope, id))
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from carrel.actions.agent_access import audit_agent_read
+from carrel.actions.agent_access import authorize_agent_read
 from carrel.actions.memory import memory_files, semantic_recall
 from carrel.actions.memory.memory_files import MemoryFiles, load_writable_scope
 from carrel.actions.memory.recall_log import record_recalls
@@ -196,7 +196,7 @@ async def search(
     [scope, *_] = await stacks.agent_stack(ports, actor, agent)
     if mode is not Audience.MAIN:
         raise Forbidden("memories are not available in a shared session")
-    await audit_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
+    await authorize_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
     statistics, candidates = await find_memories(ports, scope.tenant, scope.name, query)
     texts = [(record, searched_text(record.body), record.created_at) for record in candidates]
     best = rank_texts(query, texts, statistics)
@@ -214,7 +214,7 @@ async def list_memories(
 ) -> Page[Memory]:
     """List all memories of an agent."""
     [scope, *_] = await stacks.agent_stack(ports, actor, agent)
-    await audit_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
+    await authorize_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
     records = await list_page(
         ports,
         scope.tenant,
@@ -229,7 +229,7 @@ async def list_memories(
 async def get(ports: Ports, actor: Actor, agent: str, id: str) -> Memory:
     """Get a memory. Raises NotFound, also for a memory of another agent."""
     [scope, *_] = await stacks.agent_stack(ports, actor, agent)
-    await audit_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
+    await authorize_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
     return memory_from_record(await _get_record(ports, scope.tenant, scope.name, id))
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.actions.agent_access import audit_agent_read
+from carrel.actions.agent_access import authorize_agent_read
 from carrel.core.access import Actor
 from carrel.core.agents.private_access import PrivateResource
 from carrel.core.identifiers import TimestampMs
@@ -43,7 +43,7 @@ async def load_stats(
     """
     tenant, now = actor.tenant, ports.clock.now()
     if mode is Audience.MAIN:
-        await audit_agent_read(ports, actor, PrivateResource.MEMORIES, agent)
+        await authorize_agent_read(ports, actor, PrivateResource.MEMORIES, agent)
     index_keys = [agent_index_key(agent)]
     [memories] = await ports.records.count(tenant, RecordType.MEMORY, index_keys)
     [promoted] = await ports.records.count(tenant, RecordType.PROMOTION, index_keys)

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.actions.agent_access import audit_agent_read
+from carrel.actions.agent_access import authorize_agent_read
 from carrel.actions.files import files
 from carrel.actions.memory import semantic_recall
 from carrel.actions.memory.recall_log import record_recalls
@@ -80,7 +80,7 @@ async def search_knowledge(
     if audience is not Audience.MAIN:
         raise Forbidden("memories are not available in a shared session")
     scope = stack[0]
-    await audit_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
+    await authorize_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
     rules = await load_rules(ports, actor.tenant)
     terms = parse_query(query).searched_terms
     if not terms:

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from carrel.actions.agent_access import audit_agent_read
+from carrel.actions.agent_access import authorize_agent_read
 from carrel.actions.approvals import approvals
 from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import load_rules
@@ -238,7 +238,7 @@ async def get_many(
 async def get_transcript(ports: Ports, actor: Actor, agent: str, id: str) -> Session:
     """Get a session like `get`, to read its entries; the audit names some readers."""
     session = await get(ports, actor, agent, id)
-    await audit_agent_read(ports, actor, PrivateResource.SESSIONS, session.agent)
+    await authorize_agent_read(ports, actor, PrivateResource.SESSIONS, session.agent)
     return session
 
 
@@ -344,7 +344,7 @@ async def search(  # noqa: PLR0913 - keyword options of one search
     Each match has the passage of at most `max_chars` characters that matches best.
     """
     owner = await _resolve_agent_id(ports, actor, agent)
-    await audit_agent_read(ports, actor, PrivateResource.SESSIONS, owner)
+    await authorize_agent_read(ports, actor, PrivateResource.SESSIONS, owner)
     statistics, hits = await find_entries(
         ports, actor.tenant, owner, query, mode=mode, limit=max(limit, MAX_CANDIDATES)
     )

@@ -200,7 +200,8 @@ async def sweep(request: Request[CreateDreamBody]) -> Response:
 
     Reports why each other candidate was not promoted. If the agent's config sets `dreaming.review`,
     promotions are only proposed. If its dreams are scheduled, one within the interval after the
-    last is refused with 409 and `nextDreamAt`, unless `force` is sent.
+    last is refused with 409 and `nextDreamAt`, unless `force` is sent. Also requires
+    `workspace:read`.
     """
     report = await dreams.sweep(
         request.ports,

@@ -146,7 +146,10 @@ async def _rebuild_pop(request: Request, versions: tuple[int, ...]) -> Response:
     tag=SESSIONS_TAG,
 )
 async def pop(request: Request) -> Response:
-    """Remove the last entry and return it. Its number is not used again."""
+    """Remove the last entry and return it. Its number is not used again.
+
+    Also requires `workspace:read`.
+    """
     params = request.params
     last = await removals.pop(
         request.ports, request.actor, params["id"], params["sid"], request.idempotency_key

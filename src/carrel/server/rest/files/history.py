@@ -242,7 +242,7 @@ def _restore_endpoint(collection: FileCollection) -> Endpoint:
         **collection.endpoint_options("restore"),
     )
     async def restore(request: AnyRequest) -> Response:
-        """Restore an earlier version as the newest."""
+        """Restore an earlier version as the newest. Also requires `workspace:read`."""
         stack, path = await collection.load_stack(request), collection.path(request)
         version = request.body.version
         options = write_options(request, accept_template_update=request.body.accept_template_update)
