@@ -158,6 +158,19 @@ async def test_lock_files_of_dead_processes_are_removed(directory: GitDirectory)
         assert await repository.list_refs() == {MAIN: id}
 
 
+async def test_directories_are_open_to_the_server_alone(tmp_path: File) -> None:
+    before = os.umask(0)
+    try:
+        git = GitDirectory(tmp_path / "git")
+        async with git.lock(SCOPE) as repository:
+            await begin(repository, texts(1))
+    finally:
+        os.umask(before)
+    place = git.repository_path(SCOPE)
+    modes = [directory.stat().st_mode & 0o777 for directory in (place, *place.parents[:2])]
+    assert modes == [0o700] * 3
+
+
 async def test_a_damaged_object_is_absent(directory: GitDirectory) -> None:
     async with directory.lock(SCOPE) as repository:
         [id] = await begin(repository, texts(1))

@@ -38,7 +38,9 @@ class GitDirectory:
         from carrel.adapters.git.repository import GitRepository  # noqa: PLC0415 - see above
 
         place = self.repository_path(scope)
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # The mode of `parents` is that of the umask.
+        for directory in (self._root, place.parent):
+            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = await _acquire_file_lock(place.with_suffix(".lock"))
         repository = GitRepository(place, self._run_in_thread)
         try:
