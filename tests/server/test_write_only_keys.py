@@ -21,9 +21,10 @@ _RETURNING: dict[str, Any] = {
     "POST /v1/agents/{id}/files/{path...}/restore": Row({"version": 1}),
     "POST /v1/agents/{id}/sessions/{sid}/pop": Row(),
     "POST /v1/agents/{id}/dreams": Row({"dryRun": True}),
+    "POST /v1/agents/{id}/files/{path...}/render": Row({"content": "{{HUMAN_EMAIL}}"}),
     "POST /v1/agents/{id}/copy": Row({"from": "MEMORY.md", "to": "copy.md"}),
 }
-"""Writes whose response has something that was stored before."""
+"""Requests with write permission whose response has something that was stored before."""
 
 
 async def open_office(app: FullApp) -> Office:

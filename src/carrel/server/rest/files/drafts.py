@@ -7,7 +7,7 @@ from typing import Final
 from carrel.actions.files import draft_preview
 from carrel.actions.overlay import stacks
 from carrel.core.access import Permission
-from carrel.core.errors import NotFound, ValidationError, WorkspaceTooLarge
+from carrel.core.errors import Forbidden, NotFound, ValidationError, WorkspaceTooLarge
 from carrel.core.identifiers import Path
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.response import Response
@@ -40,7 +40,7 @@ class RenderedDraftModel(ResponseModel, frozen=True):
     body=RenderDraftBody,
     permission=Permission.WORKSPACE_WRITE,
     responses={200: RenderedDraftModel},
-    refusals=(ValidationError, NotFound, WorkspaceTooLarge),
+    refusals=(ValidationError, Forbidden, NotFound, WorkspaceTooLarge),
     max_body=MAX_BODY_BYTES,
     id="agents_files_render",
     tag="Files of agents",
@@ -49,8 +49,9 @@ async def render(request: Request[RenderDraftBody]) -> Response:
     """Render a draft as the agent would receive it. Stores nothing.
 
     Secrets are redacted as on a write. Pinned files are served verbatim, so their placeholders are
-    kept.
+    kept. Also requires `workspace:read`.
     """
+    request.actor.require(Permission.WORKSPACE_READ)
     stack = await stacks.agent_stack(request.ports, request.actor, request.params["id"])
     path = Path(request.params["path"])
     try:
