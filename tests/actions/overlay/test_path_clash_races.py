@@ -14,7 +14,6 @@ from tests.support.tenants import create_tenant
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
-from carrel.actions.files.file_commit import commit_files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.overlay import stacks
 from carrel.actions.overlay.path_clashes import check_path_clashes
@@ -23,7 +22,6 @@ from carrel.actions.policy.policy_models import ClassRuleModel, PolicyModel
 from carrel.core.errors import Busy, Conflict, ValidationError
 from carrel.core.identifiers import Path, Scope, Stack
 from carrel.core.maintenance.findings import FindingList
-from carrel.core.overlay.file_changes import ChangeKind, FileChange
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.store.commit import Commit, Outcome
 from carrel.core.store.record import Record
@@ -227,23 +225,4 @@ async def test_a_file_that_is_deleted_while_another_is_put_below_it(tenant: Over
         await tenant.write(own, Path("docs/x"), b"mine")
 
     assert await write_after(tenant, tenant.sales, docs, replace_by_directory)
-    assert await clashes(tenant) == []
-
-
-async def test_a_pinned_file_and_a_variant_of_it_that_an_agent_gets_meanwhile(
-    tenant: OverlayTenant,
-) -> None:
-    """The commit deletes the path of the shared layer, not that of the agent."""
-    await pin(tenant, "rules/**")
-    old, new = Path("rules/a.md"), Path("rules/A.md")
-    own = await tenant.agent_stack()
-
-    async def override() -> None:
-        await tenant.write(own, old, b"mine", accept_template_update=True)
-
-    await tenant.write(tenant.sales, old, b"x")
-    trees = HeldTrees(tenant.ports.trees, tenant.sales[0], override)
-    ports = dataclasses.replace(tenant.ports, trees=trees)
-    changes = [FileChange(ChangeKind.DELETE, old), FileChange(ChangeKind.PUT, new, content=b"x")]
-    assert await refused(commit_files(ports, tenant.sales, tenant.owner, changes))
     assert await clashes(tenant) == []
