@@ -110,11 +110,11 @@ class _Planner:
         self._pins |= {(scope, path): Write(scope, path, pin) for path, pin in remaining.items()}
 
     def plan(self, shared_trees: Sequence[Tree], unchanged: ExpectPathsUnchanged) -> PinPlan:
-        expects = dict.fromkeys(expect for edit in self._edits for expect in edit.expects)
+        # `unchanged` covers all that the edits expect: their paths get another class.
         writes = (*(edit.write for edit in self._edits), *self._pins.values())
         return PinPlan(
             self._changes,
-            FileDrafts(writes, tuple(expects), unchanged_paths=unchanged),
+            FileDrafts(writes, unchanged_paths=unchanged),
             shared_trees,
             self._loosened,
             frozenset(self._unrendered),
