@@ -109,9 +109,7 @@ def _plan_transfer(context: CommitContext, change: FileChange) -> Iterator[Plann
     change.source_condition.check(change.source, file)
     if file is None:
         raise NotFound(f"no such file: {change.source}")
-    deletion = None
-    if change.kind is ChangeKind.MOVE:
-        deletion = _plan_delete(context, change.source, UNCONDITIONAL)
+    deletion = _plan_removal(context, change.source) if change.kind is ChangeKind.MOVE else None
     unchanged = tuple(expect_unchanged(tree, change.source) for tree in context.layers)
     planned = _plan_put(context, change, file.entry.type)
     if planned is not None and planned.write.entry is not None:
@@ -128,6 +126,14 @@ def _plan_transfer(context: CommitContext, change: FileChange) -> Iterator[Plann
         yield replace(planned, expects=(*planned.expects, *unchanged))
     if deletion is not None:
         yield replace(deletion, expects=(*deletion.expects, *unchanged))
+
+
+def _plan_removal(context: CommitContext, source: Path) -> PlannedWrite:
+    """Plan the deletion of a moved file. Raises NotFound for one that only layers below have."""
+    try:
+        return _plan_delete(context, source, UNCONDITIONAL)
+    except NotFound:
+        raise NotFound(f"{source} is inherited: it can be copied, not moved") from None
 
 
 def _moved_attributes(file: File, kind: ChangeKind) -> FileAttributes | None:

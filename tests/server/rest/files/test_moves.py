@@ -131,6 +131,7 @@ async def test_an_inherited_file_can_be_copied_but_not_moved(ada: httpx.AsyncCli
     root = "agents/marco"
     refused = await move(ada, root, "SOUL.md", "notes/soul.md")
     assert refused.status_code == 404
+    assert refused.json()["message"] == "SOUL.md is inherited: it can be copied, not moved"
     copied = await move(ada, root, "SOUL.md", "notes/soul.md", "copy")
     assert copied.status_code == 200
     raw = (await ada.get(f"/v1/{root}/files/notes/soul.md?raw=true")).json()
