@@ -23,7 +23,7 @@ from carrel_client.errors import DirectoryLocked, UnusableWorkspace
 
 STATE_FILE: Final = ".carrel-sync.json"
 MAX_FILE_BYTES: Final = 4 * 2**20
-"""No server accepts larger files."""
+"""Larger files are not synced: they are held in memory."""
 
 _NEW_PREFIX: Final = ".carrel-new-"
 """Prefix of incomplete temporary files. Deleted after a crash."""
