@@ -104,10 +104,11 @@ class Erasure(Protocol):
         refers to them may follow.
         """
 
-    async def scrub(self) -> None:
+    async def scrub(self, is_affected: Callable[[bytes], bool] | None = None) -> None:
         """Remove the bytes of deleted rows from the database's own files.
 
-        PostgreSQL does this itself, with VACUUM.
+        If affected bytes remain, all files are rewritten, while writers wait. PostgreSQL does this
+        itself, with VACUUM.
         """
 
     async def find_orphans(self) -> tuple[tuple[str, str], ...]:

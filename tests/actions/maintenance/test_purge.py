@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path as File
 
 import pytest
-from tests.actions.searchable_store import STORES, SearchableStore, open_searchable_store
+from tests.actions.searchable_store import (
+    STORES,
+    SearchableStore,
+    find_text_in_files,
+    open_searchable_store,
+)
 from tests.support.full_app import FullApp, create_rest_app
 from tests.support.local_providers import LOCAL
+from tests.support.stores import ports_over
 from tests.support.tenants import add_person, create_tenant
 
 from carrel.actions import items
@@ -32,6 +40,7 @@ from carrel.actions.runs.run_request import RunRequest
 from carrel.actions.sessions import sessions
 from carrel.actions.sessions.new_entries import NewEntry
 from carrel.actions.sessions.transcript_mirror import MirrorFollower
+from carrel.adapters.sqlite import open_store as open_sqlite
 from carrel.core.access import Actor
 from carrel.core.approvals import ApprovalStatus
 from carrel.core.errors import Forbidden, ValidationError
@@ -189,6 +198,31 @@ async def test_a_purged_text_is_in_no_file_that_a_command_was_given(
         await purge_all(ports, owner, SECRET)
 
         assert await purged.find_text(WORD) == []
+
+
+async def test_bytes_that_sqlite_left_in_its_pages_are_purged_too(tmp_path: File) -> None:
+    """SQLite moves rows between pages, and leaves copies that later deletions do not overwrite."""
+    file = tmp_path / "carrel.db"
+    async with open_sqlite(file) as store:
+        ports = ports_over(store, directory=tmp_path)
+        _, owner = await create_tenant(ports)
+        stack = await stacks.default_stack(ports, owner)
+        await files.put(ports, stack, NOTE, b"stays", owner)
+        with closing(sqlite3.connect(file)) as db:
+            db.execute("PRAGMA secure_delete = OFF")
+            db.execute("INSERT INTO counter VALUES (?, 1)", (SECRET,))
+            db.commit()
+            db.execute("DELETE FROM counter WHERE name = ?", (SECRET,))
+            db.commit()
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert find_text_in_files(tmp_path, WORD) == ["carrel.db"]
+
+        await purge_all(ports, owner, SECRET)
+
+        assert find_text_in_files(tmp_path, WORD) == []
+        current = await files.get_file(ports, stack, NOTE)
+        assert await files.read_content(ports, current) == b"stays"
+        await files.put(ports, stack, NOTE, b"after", owner)
 
 
 async def test_the_audit_of_a_purge_names_the_person_and_counts(purged: SearchableStore) -> None:

@@ -95,7 +95,7 @@ async def purge_text(ports: Ports, actor: Actor, request: PurgeRequest) -> Purge
         cursor = ports.vault.seal(msgspec.json.encode(state), context)
         return PurgeStep(state.counts, completed, len(_STAGES), cursor)
     if not request.dry_run:
-        await _finish(ports, actor, state)
+        await _finish(ports, actor, purge, state)
     return PurgeStep(state.counts, completed, len(_STAGES), None)
 
 
@@ -227,13 +227,13 @@ async def _cancel_call(ports: Ports, purge: TextPurge, record: Record, *, dry_ru
     return True
 
 
-async def _finish(ports: Ports, actor: Actor, state: _State) -> None:
+async def _finish(ports: Ports, actor: Actor, purge: TextPurge, state: _State) -> None:
     """Delete git repositories, which are built again, and the bytes of deleted rows."""
     if state.counts and ports.repositories is not None:
         async for agent in iter_records(ports, actor.tenant, RecordType.AGENT):
             if agent_config(agent).workspace_git.enabled:
                 await ports.repositories.delete(Scope(agent.tenant, ScopeKind.AGENT, agent.id))
-    await remove_deleted_bytes(ports)
+    await remove_deleted_bytes(ports, purge.is_in)
     counted = ", ".join(f"{count} {kind}" for kind, count in sorted(state.counts.items()))
     await _audit(ports, actor, f"{REASON}: {counted or 'not found'}")
 

@@ -127,7 +127,7 @@ class PostgresErasure:
             await self._objects.discard(unused)
             await self._objects.delete(unused)
 
-    async def scrub(self) -> None:
+    async def scrub(self, is_affected: Callable[[bytes], bool] | None = None) -> None:
         """Do nothing: autovacuum removes dead rows."""
 
     async def find_orphans(self) -> tuple[tuple[str, str], ...]:

@@ -1,7 +1,8 @@
 """Erases scopes from the SQLite file, the bytes of deleted rows included.
 
-Every connection overwrites deleted rows (`secure_delete`). Two places keep copies: the segments of
-the full-text index, which are merged, and the write-ahead log, which is truncated.
+Every connection overwrites deleted rows (`secure_delete`). Three places keep copies: the segments
+of the full-text index, which are merged; the write-ahead log, which is truncated; and pages from
+which SQLite moved a row, which only VACUUM removes.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ Result = TypeVar("Result")
 _MERGE_DONE_CHANGES: Final = 2
 """A merge step with fewer changes had nothing left to merge."""
 _TRUNCATE_TIMEOUT_MS: Final = 1000
+_FILE_PART_BYTES: Final = 4 * 2**20
+_FILE_OVERLAP_BYTES: Final = 64 * 2**10
 _ERASE_STATEMENTS: Final = (
     *("save_event_counter", "erase_run_events", "erase_run_layers", "release_runs"),
     *("erase_entries", "erase_versions", "empty_scope"),
@@ -109,8 +112,8 @@ class SqliteErasure:
             self._objects, referenced, is_affected, before
         )
 
-    async def scrub(self) -> None:
-        await asyncio.to_thread(self._run, self._scrub)
+    async def scrub(self, is_affected: Callable[[bytes], bool] | None = None) -> None:
+        await asyncio.to_thread(self._run, lambda: self._scrub(is_affected))
 
     async def find_orphans(self) -> tuple[tuple[str, str], ...]:
         rows = await self._reader.scan(lambda db: db.execute(STATEMENTS["orphans"]).fetchall())
@@ -216,14 +219,22 @@ class SqliteErasure:
                 db.execute(STATEMENTS["save_content_counter"])
                 db.executemany(STATEMENTS["delete_content"], unreferenced)
 
-    def _scrub(self) -> int:
+    def _scrub(self, is_affected: Callable[[bytes], bool] | None) -> int:
         self._merge_index("begin_index_merge")
         while self._merge_index("continue_index_merge") >= _MERGE_DONE_CHANGES:
             pass
+        self._truncate_log()
+        if is_affected is not None and _has_affected_bytes(self._file, is_affected):
+            with self._connection() as db:
+                db.execute("PRAGMA temp_store = FILE")  # not the whole database in memory
+                db.execute("VACUUM")
+            self._truncate_log()
+        return 0
+
+    def _truncate_log(self) -> None:
         with self._connection() as db:
             db.execute(f"PRAGMA busy_timeout = {_TRUNCATE_TIMEOUT_MS}")
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        return 0
 
     def _merge_index(self, statement: str) -> int:
         with self._connection() as db:
@@ -241,3 +252,14 @@ def _erase_scope(db: sqlite3.Connection, id: Any, at: TimestampMs) -> tuple[Sequ
         count = db.execute(STATEMENTS[name], parameters.get(name, (id,))).rowcount
         versions = count if name == "erase_versions" else versions
     return contents, versions
+
+
+def _has_affected_bytes(file: File, is_affected: Callable[[bytes], bool]) -> bool:
+    """Search the database file, which keeps copies of rows that SQLite moved between pages."""
+    previous = b""
+    with file.open("rb") as database:
+        while part := database.read(_FILE_PART_BYTES):
+            if is_affected(previous + part):
+                return True
+            previous = part[-_FILE_OVERLAP_BYTES:]
+    return False

@@ -58,8 +58,7 @@ class FileCache:
         self._lock = threading.Lock()
         self._farms_by_key: OrderedDict[str, MaterializedFiles] = OrderedDict()
         self._users: dict[str, int] = {}
-        self._cleared = contents.with_name("cleared")
-        """Its time is that of the last clearing by any process."""
+        self._cleared = contents.with_name("cleared")  # its time: last clearing by any process
         self._cleared_at = self._read_clearing_time()
         self._written = max_bytes  # so that the first write measures the directory
         contents.mkdir(parents=True, exist_ok=True, mode=0o700)
