@@ -64,7 +64,7 @@ def _call_id(meta: Mapping[str, Any] | None) -> str | None:
 
 
 def reply_to_result(reply: ToolReply) -> types.CallToolResult:
-    """MCP result: text, and structured content if it is JSON."""
+    """MCP result: text, and structured content by the output schema of the tool."""
     structured = _structured_content(reply)
     return types.CallToolResult(
         content=[types.TextContent(text=reply.content)],

@@ -77,7 +77,7 @@ class ToolReplyModel(ResponseModel, frozen=True):
     content: str
     is_error: bool
     structured: Any | msgspec.UnsetType = msgspec.UNSET
-    """`content` as JSON, if it is JSON."""
+    """Result as an object, by the tool's `outputSchema`; absent from most errors."""
 
 
 class ToolApprovalPendingModel(ResponseModel, frozen=True):
