@@ -8,12 +8,11 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
-from carrel.actions.files.files import WriteResult
 from carrel.actions.sandbox.tool_access import load_tool_access
 from carrel.actions.sandbox.workspace_files import WorkspaceFiles
 from carrel.core.approvals import scoped_call_name
 from carrel.core.errors import Conflict, ValidationError
-from carrel.core.redaction.redactor import RedactionResult
+from carrel.core.overlay.compose import File
 from carrel.core.runs import RunStatus
 from carrel.core.sandbox.file_tools import DEFAULT_RESULT_BYTES
 from carrel.core.sandbox.tool_access import (
@@ -133,20 +132,20 @@ class WrittenFile(ToolResultFields, frozen=True):
     replacements: int | UnsetType = UNSET
 
 
-def written_reply(text: str, result: WriteResult, replacements: int | None = None) -> ToolReply:
+def written_reply(
+    text: str, file: File, replaced: tuple[str, ...], replacements: int | None = None
+) -> ToolReply:
+    """Reply of a write; `replaced` are the names of secrets that it replaced."""
     written = WrittenFile(
-        path=result.file.path.text,
-        version=result.file.version,
-        size=len(result.content),
-        redacted=result.redacted.replaced,
+        path=file.path.text,
+        version=file.version,
+        size=file.blob.size,
+        redacted=replaced,
         replacements=UNSET if replacements is None else replacements,
     )
-    content = with_redaction_note(text, result.redacted)
-    return structured_reply(content, written)
+    return structured_reply(with_redaction_note(text, replaced), written)
 
 
-def with_redaction_note(text: str, redacted: RedactionResult) -> str:
+def with_redaction_note(text: str, replaced: tuple[str, ...]) -> str:
     """Text with a note on what was redacted."""
-    if not redacted.replaced:
-        return text
-    return f"{text}\n[redacted: {', '.join(redacted.replaced)}]"
+    return f"{text}\n[redacted: {', '.join(replaced)}]" if replaced else text

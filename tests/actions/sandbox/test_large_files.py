@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import tracemalloc
 from collections.abc import AsyncIterator, Iterator
@@ -20,7 +21,7 @@ from carrel.actions.accounts import secrets
 from carrel.actions.policy import policies
 from carrel.actions.sandbox import grep, workspace_files, write_back
 from carrel.actions.sandbox.command_inputs import load_inputs
-from carrel.core.errors import WorkspaceTooLarge
+from carrel.core.errors import NotFound, ValidationError, WorkspaceTooLarge
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.grep import GrepOutput, GrepQuery, GrepRow
 from carrel.ports.sandbox import ChangedFile, FileKind
@@ -117,3 +118,38 @@ async def test_quotas_are_checked_before_a_byte_is_read(fixture: ToolTenant) -> 
         result.add(f"{number}", MIB)
     with pytest.raises(WorkspaceTooLarge, match="the workspace may have 5242880 bytes"):
         await commit_files(fixture, result)
+
+
+async def test_an_edit_of_a_large_file_does_not_hold_it_nor_the_loop(fixture: ToolTenant) -> None:
+    result = GeneratedFiles(parts=[LINES] * COUNT + [b"the needle\n"])
+    result.add("a.txt", COUNT * len(LINES) + 11)
+    await commit_files(fixture, result)
+    turns = 0
+    editing = asyncio.create_task(
+        fixture.call("edit", file_path="a.txt", old_string="needle", new_string="thread")
+    )
+    with peak_memory() as peak:
+        while not editing.done():
+            await asyncio.sleep(0)
+            turns += 1
+    assert await editing == "Edited a.txt (1 replacement)"
+    assert turns > COUNT, "the loop runs between the parts"
+    assert peak[0] < COUNT * MIB / 2
+    workspace = fixture.workspace_files()
+    matches = await grep.search(workspace, GrepQuery("thread", mode=GrepOutput.CONTENT), 1000)
+    assert [row.text for row in matches.rows] == [b"the thread"]
+
+
+async def test_matches_across_the_parts_of_a_large_file_are_replaced(fixture: ToolTenant) -> None:
+    before = b"ab" * 3 * MIB
+    result = GeneratedFiles(parts=[before])
+    result.add("a.txt", len(before))
+    await commit_files(fixture, result)
+    with pytest.raises(ValidationError, match=r"not unique \(\d+ matches\)"):
+        await fixture.call("edit", file_path="a.txt", old_string="bab", new_string="c")
+    await fixture.call(
+        "edit", file_path="a.txt", old_string="bab", new_string="c", replace_all=True
+    )
+    assert (await fixture.files())["a.txt"] == before.replace(b"bab", b"c")
+    with pytest.raises(NotFound, match="old_string not found"):
+        await fixture.call("edit", file_path="a.txt", old_string="bab", new_string="c")

@@ -7,26 +7,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from io import BytesIO
 from typing import Final
 
 from msgspec import Struct
 
 from carrel.actions.files import files
+from carrel.actions.files.file_writer import FileWriter
 from carrel.actions.files.files import WriteOptions, WriteResult
 from carrel.actions.local_locks import local_lock
 from carrel.actions.policy.tenant_rules import find_cached_rules, load_rules
 from carrel.actions.retry import retry_on_conflict
+from carrel.actions.sandbox.large_edit import LargeEdit
 from carrel.core.access import Actor
 from carrel.core.errors import Busy, NotFound, ValidationError, WorkspaceConflict
 from carrel.core.files import file_kinds
 from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.overlay.compose import File
 from carrel.core.overlay.directories import DirectoryEntry
 from carrel.core.overlay.write_condition import WriteCondition
 from carrel.core.runs import Audience
 from carrel.core.sandbox.file_tools import (
     NumberedLines,
     VisibleLines,
+    check_match_count,
     compile_glob,
     relative_to,
     replace_text,
@@ -197,9 +200,18 @@ def _condition(expected: int | None) -> WriteCondition:
     return WriteCondition(frozenset([f'"v{expected}"']))
 
 
+class EditedFile(Struct, frozen=True):
+    """A file after an edit."""
+
+    file: File
+    redacted: tuple[str, ...]
+    """Names of secrets that were replaced."""
+    replacements: int
+
+
 async def edit(
     workspace: WorkspaceFiles, path: Path, old: bytes, new: bytes, *, every: bool
-) -> tuple[WriteResult, int]:
+) -> EditedFile:
     """Replace a text in a file, conditional on the version that was read.
 
     Retries on conflict, so two edits of different places both land. Edits of one file in this
@@ -212,29 +224,36 @@ async def edit(
 @retry_on_conflict()
 async def _edit_locked(
     workspace: WorkspaceFiles, path: Path, old: bytes, new: bytes, *, every: bool
-) -> tuple[WriteResult, int]:
+) -> EditedFile:
     ports, tenant = workspace.ports, workspace.actor.tenant
     policy = (find_cached_rules(ports, tenant) or await load_rules(ports, tenant)).policy
-    admit = policy.limits_of(workspace.scope).check_file_size
-    head, entry, content = await read_file(workspace, path)
-
-    def edit_content() -> tuple[bytes, int, str]:
+    check_size = policy.limits_of(workspace.scope).check_file_size
+    head, entry = await require_file(workspace, path)
+    is_large = entry.blob.size > THREAD_THRESHOLD_BYTES
+    kind, content = file_kinds.file_kind(entry.type), b""
+    large_edit = LargeEdit(ports.blobs, entry.blob, old, new)
+    if is_large:
+        count = await large_edit.count_matches()
+        check_match_count(count, path.text, replace_all=every)
+        check_size(entry.blob.size + count * (len(new) - len(old)))
+        detector = await large_edit.detect_text()
+        type = file_kinds.detected_entry_type(kind, path, detector, entry.type)
+    else:
+        before = (await ports.blobs.get([entry.blob]))[entry.blob.digest]
         parts, count = replace_text(
-            content, old, new, replace_all=every, name=path.text, check_size=admit
+            before, old, new, replace_all=every, name=path.text, check_size=check_size
         )
-        buffer = BytesIO()  # bytes.join would hold the content once more
-        buffer.writelines(parts)
-        after = buffer.getvalue()
-        kind = file_kinds.file_kind(entry.type)
-        return after, count, file_kinds.entry_type(kind, path, after, entry.type)
-
-    is_large = len(content) > THREAD_THRESHOLD_BYTES
-    after, count, type = await asyncio.to_thread(edit_content) if is_large else edit_content()
+        content = b"".join(parts)
+        type = file_kinds.entry_type(kind, path, content, entry.type)
     condition = WriteCondition(frozenset([f'"v{head.version}"']))
     options = workspace.write_options("edit", path, type, condition)
-    stack = (workspace.scope,)
+    writer = FileWriter(ports, (workspace.scope,), path, workspace.actor, options)
     try:
-        return await files.put(workspace.ports, stack, path, after, workspace.actor, options), count
+        if is_large:
+            file, redacted = await large_edit.write(writer)
+            return EditedFile(file, redacted, count)
+        result = await writer.put(content)
+        return EditedFile(result.file, result.redacted.replaced, count)
     except WorkspaceConflict:
         raise Busy.with_conflicts(str(path)) from None
 

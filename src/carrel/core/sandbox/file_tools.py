@@ -170,15 +170,43 @@ def replace_text(
     over a large content would keep all other threads waiting.
     """
     count = sum(matches for _, matches in _parts_with_matches(content, old))
+    check_match_count(count, name, replace_all=replace_all)
+    check_size(len(content) + count * (len(new) - len(old)))
+    parts = _parts_with_matches(content, old)
+    return (part.replace(old, new) if matches else part for part, matches in parts), count
+
+
+def check_match_count(count: int, name: str, *, replace_all: bool) -> None:
+    """Raise NotFound without a match, and ValidationError if one of several is meant."""
     if not count:
         raise NotFound(f"old_string not found in {name}")
     if count > 1 and not replace_all:
         raise ValidationError(
             f"old_string is not unique ({count} matches); add context or set replace_all"
         )
-    check_size(len(content) + count * (len(new) - len(old)))
-    parts = _parts_with_matches(content, old)
-    return (part.replace(old, new) if matches else part for part, matches in parts), count
+
+
+class MatchParts:
+    """Cuts a content that is given in parts again, so that no part cuts a match."""
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+        self._pending = b""
+        self.matches = 0
+
+    def feed(self, part: bytes) -> bytes:
+        """Return what is complete so far."""
+        content = self._pending + part
+        *matches, rest = content.split(self._text)
+        self.matches += len(matches)
+        end = len(content) - min(len(rest), len(self._text) - 1)
+        self._pending = content[end:]
+        return content[:end]
+
+    def finish(self) -> bytes:
+        """Return the rest, which is too short for a match."""
+        rest, self._pending = self._pending, b""
+        return rest
 
 
 def _parts_with_matches(content: bytes, old: bytes) -> Iterator[tuple[bytes, int]]:

@@ -44,11 +44,12 @@ async def _run(context: ToolContext, args: EditArguments) -> ToolReply:
     workspace_call = await _check(context, args)
     path = parse_file_path(args.file_path)
     old, new = args.old_string.encode(), args.new_string.encode()
-    result, count = await workspace_files.edit(
+    edited = await workspace_files.edit(
         workspace_call.files, path, old, new, every=args.replace_all
     )
+    count = edited.replacements
     times = "1 replacement" if count == 1 else f"{count} replacements"
-    return written_reply(f"Edited {path} ({times})", result, count)
+    return written_reply(f"Edited {path} ({times})", edited.file, edited.redacted, count)
 
 
 TOOL: Final = Tool(

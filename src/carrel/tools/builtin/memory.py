@@ -271,7 +271,7 @@ def _changed_reply(name: str, text: str, changed: ChangedText) -> ToolReply:
         **{"path": name, "type": "file", "version": changed.version},
         "redacted": list(changed.redacted.replaced),
     }
-    return ToolReply(with_redaction_note(text, changed.redacted), structured=structured)
+    return ToolReply(with_redaction_note(text, changed.redacted.replaced), structured=structured)
 
 
 _COMMANDS: Final[Mapping[MemoryCommand, Callable[[MemoryCall], Awaitable[ToolReply]]]] = {

@@ -57,7 +57,8 @@ async def _run(context: ToolContext, args: WriteArguments) -> ToolReply:
         if expected is None:
             raise
         return await _changed_reply(workspace_call, path, expected)
-    return written_reply(f"Wrote {path} ({len(result.content)} bytes)", result)
+    text = f"Wrote {path} ({len(result.content)} bytes)"
+    return written_reply(text, result.file, result.redacted.replaced)
 
 
 async def _changed_reply(workspace_call: WorkspaceCall, path: Path, expected: int) -> ToolReply:
