@@ -9,7 +9,12 @@ from carrel.core.store.record import Record, RecordType, encode_body
 
 def test_a_key_is_stored_with_all_its_keys() -> None:
     key = KeyRecord(
-        "ci", CredentialKind.SERVICE, scopes=[Permission.TENANT_READ], hash="h", prefix="car"
+        "ci",
+        CredentialKind.SERVICE,
+        scopes=[Permission.TENANT_READ],
+        hash="h",
+        prefix="car",
+        creators=["key_0"],
     )
     body = encode_body(key)
     assert body == {
@@ -22,6 +27,7 @@ def test_a_key_is_stored_with_all_its_keys() -> None:
         "hash": "h",
         "expires": 0,
         "prefix": "car",
+        "creators": ["key_0"],
     }
     assert key_from_record(Record("acme", RecordType.KEY, "key_1", 1, body, 0, 0)) == key
 
