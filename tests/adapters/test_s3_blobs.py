@@ -143,7 +143,7 @@ async def error_server(status: int, code: str) -> AsyncIterator[str]:
 
 
 def test_a_bucket_that_never_answers_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("carrel.adapters.s3.bucket.ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr("carrel.adapters.s3.outages.ANSWER_SECONDS", 0.2)
     monkeypatch.setattr("carrel.adapters.s3.blob_store._PING_SECONDS", 0.2)
 
     async def scenario() -> None:

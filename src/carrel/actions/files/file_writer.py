@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.actions.files import write_checks
+from carrel.actions.files.content_redaction import redact_content
 from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
 from carrel.actions.overlay.path_clashes import draft_path_check
 from carrel.actions.overlay.stacks import load_workspace_revision
@@ -262,7 +263,7 @@ class FileWriter(Struct, frozen=True, gc=False):
         Raises Forbidden, WorkspaceTooLarge or ValidationError.
         """
         self._check_writable(rules)
-        return await write_checks.redact_content(rules, self.stack[0], content)
+        return await redact_content(rules, self.stack[0], content)
 
     def _check_writable(self, rules: TenantRules) -> None:
         """Check path and type. Raises Forbidden or ValidationError."""

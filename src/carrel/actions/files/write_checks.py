@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from typing import Final
 
@@ -15,12 +14,10 @@ from carrel.core.overlay.agent_resolution import AgentFileResolver
 from carrel.core.overlay.compose import Layers
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.placeholders import render_bytes
-from carrel.core.redaction.redactor import RedactionResult
 from carrel.core.runs import RunStatus
 from carrel.core.store.commit import QuotaExceeded
 from carrel.core.store.record import RecordType
 from carrel.ports import Ports
-from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
 
 _MEDIA_TYPE: Final = re.compile(
     r"[A-Za-z0-9!#$&^_.+-]{1,64}/[A-Za-z0-9!#$&^_.+-]{1,64}(;[ -~]{0,96})?"
@@ -55,13 +52,6 @@ def check_media_type(type: str | None) -> None:
 def check_type_secret(type: str | None, rules: TenantRules) -> None:
     """Raises ValidationError for a media type with a secret."""
     rules.require_no_secret("contentType", type)
-
-
-async def redact_content(rules: TenantRules, scope: Scope, content: bytes) -> RedactionResult:
-    """Return the content to store. Raises WorkspaceTooLarge."""
-    if len(content) > THREAD_THRESHOLD_BYTES:
-        return await asyncio.to_thread(rules.redact_file, scope, content)
-    return rules.redact_file(scope, content)
 
 
 async def check_run(ports: Ports, actor: Actor, scope: Scope, id: str | None) -> None:

@@ -15,14 +15,13 @@ from obstore.store import S3Store
 from carrel.adapters.s3.bucket import (
     DIGEST_PATTERN,
     MAX_CONCURRENT,
-    answer_in,
     connect_bucket,
     next_page,
     read_object,
     read_parts,
-    transfer_seconds,
 )
 from carrel.adapters.s3.file_upload import put_file
+from carrel.adapters.s3.outages import transfer_seconds, unreachable_after
 from carrel.core.identifiers import Digest, TimestampMs
 from carrel.ports.blobs import PartWriter
 from carrel.ports.part_writers import TEMPORARY_FILES, FilePartWriter, close_temporary
@@ -61,13 +60,13 @@ class S3BlobStore:
         return cls(connect_bucket(bucket, endpoint, region, access_key, secret_key), prefix)
 
     async def ping(self) -> None:
-        async with answer_in(_PING_SECONDS):
+        async with unreachable_after(_PING_SECONDS):
             await anext(obstore.list(self._store, prefix=self._prefix or None, chunk_size=1), None)
 
     async def put(self, digest: Digest, content: bytes) -> None:
         """Store the content. An existing object is overwritten to renew its age."""
         key = self._key(digest)
-        async with answer_in(transfer_seconds(len(content))):
+        async with unreachable_after(transfer_seconds(len(content))):
             try:
                 await obstore.put_async(self._store, key, content, mode="create")
             except AlreadyExistsError:
@@ -104,7 +103,7 @@ class S3BlobStore:
     async def identity(self, digest: Digest) -> str | None:
         for key in (self._key(digest), self._trash_key(digest), self._key(digest)):
             with suppress(NotFoundError, FileNotFoundError):
-                async with answer_in():
+                async with unreachable_after():
                     meta = await obstore.head_async(self._store, key)
                 return f"{meta['e_tag']} {meta['size']} {meta['last_modified'].isoformat()}"
         return None
@@ -150,13 +149,13 @@ class S3BlobStore:
 
     async def _copy_object(self, source: str, target: str) -> None:
         with suppress(NotFoundError, FileNotFoundError):
-            async with answer_in():
+            async with unreachable_after():
                 await obstore.copy_async(self._store, source, target)
 
     async def _delete(self, keys: Sequence[str]) -> None:
         """Delete objects; obstore sends at most 1,000 keys a request."""
         if keys:
-            async with answer_in():
+            async with unreachable_after():
                 await obstore.delete_async(self._store, keys)
 
     async def _list(self, prefix: str) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:

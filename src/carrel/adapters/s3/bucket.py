@@ -1,19 +1,17 @@
-"""Connection to a bucket: requests with deadlines, and reading of objects."""
+"""Connection to a bucket: its options, listing and reading of objects."""
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 import obstore
-from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
+from obstore.exceptions import NotFoundError
 from obstore.store import S3Store
 
-from carrel.core.outages import Unreachable
+from carrel.adapters.s3.outages import unreachable_after
 from carrel.ports.blobs import PART_BYTES
 
 if TYPE_CHECKING:
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
 DIGEST_PATTERN: Final = re.compile(r"[0-9a-f]{64}")
 MAX_CONCURRENT: Final = 16
 """Copies and requests in flight at a time."""
-ANSWER_SECONDS: Final = 10.0
-"""Time for an answer, retries included, and between two parts of one."""
 _DEFAULT_REGION: Final = "us-east-1"
 """Region sent to a custom endpoint if none is configured."""
 _TRANSFER_TIMEOUT: Final = timedelta(minutes=5)
@@ -32,10 +28,6 @@ _TRANSFER_TIMEOUT: Final = timedelta(minutes=5)
 _CONNECT_TIMEOUT: Final = timedelta(seconds=5)
 _RETRY: Final[RetryConfig] = {"max_retries": 3, "retry_timeout": timedelta(seconds=10)}
 """An unreachable bucket is reported within seconds."""
-_MIN_BYTES_PER_SECOND: Final = 2**20
-"""Slowest accepted rate of an upload."""
-_NO_BUCKET: Final = "NoSuchBucket"
-"""S3's error code for a bucket that does not exist, by which a lost object is told apart."""
 
 
 def connect_bucket(
@@ -57,13 +49,8 @@ def connect_bucket(
     return S3Store(bucket, config=config, client_options=client, retry_config=_RETRY)
 
 
-def transfer_seconds(size: int) -> float:
-    """Time in which so many bytes are sent and answered."""
-    return ANSWER_SECONDS + size / _MIN_BYTES_PER_SECOND
-
-
 async def next_page(pages: AsyncIterator[Sequence[ObjectMeta]]) -> Sequence[ObjectMeta]:
-    async with answer_in():
+    async with unreachable_after():
         return await anext(pages, [])
 
 
@@ -80,31 +67,12 @@ async def read_parts(
 ) -> AsyncIterator[bytes]:
     """Yield an object's content in parts. Raises NotFoundError or FileNotFoundError."""
     options: GetOptions = {} if byte_range is None else {"range": byte_range}
-    async with answer_in():
+    async with unreachable_after():
         response = await obstore.get_async(store, key, options=options)
     parts = aiter(response.stream(min_chunk_size=PART_BYTES))
     while True:
-        async with answer_in():
+        async with unreachable_after():
             part = await anext(parts, None)
         if part is None:
             return
         yield bytes(part)
-
-
-@asynccontextmanager
-async def answer_in(seconds: float | None = None) -> AsyncIterator[None]:
-    """Raise Unreachable for failed requests and for those that take longer."""
-    seconds = ANSWER_SECONDS if seconds is None else seconds
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except AlreadyExistsError:
-        raise
-    except (NotFoundError, FileNotFoundError) as problem:
-        if _NO_BUCKET in str(problem):
-            raise Unreachable("bucket", _NO_BUCKET) from problem
-        raise
-    except (BaseError, TimeoutError) as problem:
-        is_late = isinstance(problem, TimeoutError)
-        reason = f"no answer in {seconds:.0f} s" if is_late else type(problem).__name__
-        raise Unreachable("bucket", reason) from problem

@@ -19,7 +19,7 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
-from carrel.adapters.s3.bucket import transfer_seconds
+from carrel.adapters.s3.outages import transfer_seconds
 from carrel.core.outages import Unreachable
 from carrel.ports.blobs import PART_BYTES
 

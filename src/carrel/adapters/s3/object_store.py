@@ -13,12 +13,11 @@ from obstore.store import S3Store
 from carrel.adapters.s3.bucket import (
     DIGEST_PATTERN,
     MAX_CONCURRENT,
-    answer_in,
     connect_bucket,
     next_page,
     read_object,
-    transfer_seconds,
 )
+from carrel.adapters.s3.outages import transfer_seconds, unreachable_after
 from carrel.core.catalog.object_keys import parse_segments
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Digest
@@ -81,7 +80,7 @@ class S3ObjectStore:
     async def delete(self, keys: Collection[str]) -> None:
         full_keys = [self._prefix + key for key in keys if not self._unsupported_key_reason(key)]
         if full_keys:
-            async with answer_in():
+            async with unreachable_after():
                 await obstore.delete_async(self._store, full_keys)
 
     async def list(self, prefix: str) -> AsyncIterator[tuple[str, Digest | None]]:
@@ -98,7 +97,7 @@ class S3ObjectStore:
             "Content-Type": _content_type(content),
             _DIGEST_ATTRIBUTE: digest.removeprefix("sha256:"),
         }
-        async with self._requests, answer_in(transfer_seconds(len(content))):
+        async with self._requests, unreachable_after(transfer_seconds(len(content))):
             result = await obstore.put_async(
                 self._store,
                 self._prefix + key,
@@ -115,7 +114,7 @@ class S3ObjectStore:
             return cached[1]
         async with self._requests:
             try:
-                async with answer_in():
+                async with unreachable_after():
                     response = await obstore.get_async(self._store, key, options={"head": True})
             except (NotFoundError, FileNotFoundError):
                 return None
