@@ -145,6 +145,16 @@ async def test_a_call_has_its_own_time_limit_directory_and_variables(tools: Tool
     assert "missing" in result["stderr"]
 
 
+@pytest.mark.parametrize("name", ["-", "-x", "d"])
+async def test_a_directory_is_that_of_the_workspace_whatever_its_name(
+    tools: ToolTenant, name: str
+) -> None:
+    await put(tools, f"{name}/file", b"1")
+    await put(tools, "elsewhere/d/other", b"1")
+    result = await result_of(tools, "bash", command="ls", cwd=name, env={"CDPATH": "elsewhere"})
+    assert (result["exitCode"], result["stdout"]) == (0, "file\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

@@ -1,6 +1,6 @@
 """Texts that the tool `memory` shows and changes: files by line, and directories.
 
-Only a line feed ends a line; other line ends are own_directories.
+Only a line feed ends a line; other line ends are part of it.
 """
 
 from __future__ import annotations

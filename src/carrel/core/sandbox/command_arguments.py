@@ -49,7 +49,8 @@ def prepare_command(command: str, directory: str, env: Mapping[str, str]) -> str
     """Command that runs in a directory of the workspace, with exported variables."""
     lines = [f"export {name}={_quote(value)}" for name, value in env.items()]
     if directory:
-        lines.append(f"cd -- {_quote(directory)} || exit")
+        # With "./" neither `-` nor CDPATH has a meaning for cd.
+        lines.append(f"cd {_quote(f'./{directory}')} || exit")
     return "\n".join((*lines, command))
 
 
