@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path as File
 from subprocess import CompletedProcess
 from typing import Any
 
@@ -91,6 +92,37 @@ def test_sessions_are_listed_printed_searched_and_exported(
     assert [entry["number"] for entry in report["entries"]] == [1, 2, 3, 4]
     exported = carrel(live, "sessions", editor.agent, first.id, "--jsonl").stdout
     assert tuple(exported.split("\n")[:-1]) == first.lines()
+
+
+def test_entries_are_appended_removed_and_cleared(
+    live: ServerProcess, client: Client, editor: AgentEditor, tmp_path: File
+) -> None:
+    session = client.agent(editor.agent).sessions.start("user/42")
+    file = tmp_path / "entries.json"
+
+    def change(name: str, *arguments: object) -> CompletedProcess[str]:
+        return carrel(live, "entries", name, editor.agent, "user/42", *arguments)
+
+    rows = [{"role": "user", "content": f"{n}\x1b", "messageId": f"m{n}"} for n in range(3)]
+    file.write_text(json.dumps(rows))
+    assert change("append", file).stdout == "3 entries appended: 1 to 3\n"
+    assert [entry.message_id for entry in session.recent()] == ["m0", "m1", "m2"]
+    stored = json.loads(change("append", file, "--json").stdout)["items"]
+    assert [entry["number"] for entry in stored] == [4, 5, 6]
+    assert change("pop").stdout.splitlines()[1].strip() == "2⟨U+001B⟩"
+    assert json.loads(change("pop", "--json").stdout)["entry"]["messageId"] == "m1"
+    assert change("clear").returncode == 1
+    assert session.refresh().entry_count == 4
+    assert change("clear", "--yes").stdout == "user/42: 0 entries\n"
+    assert session.refresh().entry_count == 0
+    assert change("pop").stdout == "the session has no entries\n"
+    for text in ("x", "{}", "[]", '[{"content": "no role"}]', '[{"role": "user", "other": 1}]'):
+        file.write_text(text)
+        assert change("append", file).returncode == 2
+    file.write_text('[{"role": "user", "content": "x"}, {"role": "nobody", "content": "x"}]')
+    assert change("append", file).returncode == 1
+    assert session.refresh().entry_count == 0
+    assert carrel(live, "entries", "pop", editor.agent, "none").returncode == 1
 
 
 def test_errors_of_sessions_are_one_line(live: ServerProcess, editor: AgentEditor) -> None:

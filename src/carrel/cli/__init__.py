@@ -28,7 +28,7 @@ _STORE_COMMANDS: Final = (
     "defaults",
     "git",
 )
-_MEMORY_COMMANDS: Final = ("prompt", "lint", "sessions", "dream")
+_MEMORY_COMMANDS: Final = ("prompt", "lint", "sessions", "entries", "dream")
 _TOOL_COMMANDS: Final = ("tools", "sandboxes", "workspaces", "approvals", "approve")
 _AGENT_COMMANDS: Final = ("pull", *_MEMORY_COMMANDS, *_TOOL_COMMANDS, "apply", "sync")
 COMMANDS: Final = ("serve", "mcp", *_CLIENT_COMMANDS, *_AGENT_COMMANDS, *_STORE_COMMANDS, "version")
@@ -38,7 +38,11 @@ Modules import heavy dependencies lazily, to keep `--help` fast.
 """
 
 
-_MODULES: Final = {**dict.fromkeys(("mv", "cp", "mkdir", "rm"), "file_tree"), "invite": "people"}
+_MODULES: Final = {
+    **dict.fromkeys(("mv", "cp", "mkdir", "rm"), "file_tree"),
+    "invite": "people",
+    "entries": "sessions",
+}
 
 
 def module_of_command(name: str) -> str:

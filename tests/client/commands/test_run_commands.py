@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -115,6 +116,34 @@ def test_a_run_in_a_session_shows_its_provenance(
     assert re.search(r"^session +chat/1$", carrel.output("run", "show", run), re.M)
     assert carrel("run", "ls", "--session", "x").exit_code == 2
     assert carrel("sessions", editor.agent, "--provenance", "1").exit_code == 2
+
+
+def test_a_run_starts_with_its_parts_and_ends_with_entries(
+    editor: AgentEditor, carrel: CarrelCommand
+) -> None:
+    parts = ("--include", "prompt", "--include", "tools", "--dialect", "anthropic")
+    arguments = ("run", "start", editor.agent, "--session", "chat/2", *parts)
+    started = carrel.json(*arguments)
+    assert started["prompt"]["text"]
+    assert "input_schema" in started["tools"][0]
+    assert "files" not in started
+    again = carrel.json(*arguments, "--if-none-match", started["etag"])
+    assert again["notModified"]
+    assert "prompt" not in again
+    assert carrel(*arguments).exit_code == 2
+    assert carrel("run", "start", editor.agent, "--dialect", "mcp", "--json").exit_code == 2
+
+    entries = [{"role": "user", "content": "Hi."}, {"role": "tool", "item": {"n": [1]}}]
+    end = ("run", "end", started["runId"], "--entries", "-")
+    assert carrel(*end, input="{").exit_code == 2
+    assert carrel(*end, input='[{"text": "x"}]').exit_code == 2
+    assert carrel.output(*end, input=json.dumps(entries)).endswith(": completed\n")
+    stored = carrel.json("sessions", editor.agent, "chat/2")["entries"]
+    assert [(entry["role"], entry["runId"]) for entry in stored] == [
+        ("user", started["runId"]),
+        ("tool", started["runId"]),
+    ]
+    assert stored[1]["item"] == {"n": [1]}
 
 
 ODD_IDS = ("user/42", "..", "a.jsonl", "Ada ☕ 50%", "x" * 255)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 
@@ -12,6 +12,7 @@ from carrel.cli import formatting
 from carrel.cli.connection import run_on_server
 from carrel.cli.console import print_json, server_options
 from carrel.cli.provenance_report import print_provenance
+from carrel.cli.session_entries import parse_entries
 
 if TYPE_CHECKING:
     from carrel_client import AsyncClient, Difference, File, FileRow, Prompt, Provenance
@@ -20,6 +21,10 @@ Facts = Mapping[str, Any]
 
 _STYLES: Final = {"running": "cyan", "completed": "green", "failed": "red", "cancelled": "yellow"}
 _PAGE: Final = 500
+_START_OPTIONS: Final = (
+    *("workflow_id", "scope", "parent_run_id", "share_snapshot", "session_id"),
+    *("include", "dialect", "if_none_match"),
+)
 
 
 @click.group()
@@ -33,35 +38,45 @@ def run() -> None:
 @run.command()
 @click.argument("agent", required=False)
 @server_options
-@click.option("--workflow", default="", help="Workflow id; required without an AGENT.")
+@click.option(
+    "--workflow", "workflow_id", default="", help="Workflow id; required without an AGENT."
+)
 @click.option("--scope", type=click.Choice(["main", "shared"]), help="Audience of the run.")
-@click.option("--parent", metavar="RUN", help="Start it as a child of this run.")
-@click.option("--session", metavar="ID", help="Session of the agent that it answers in.")
+@click.option("--parent", "parent_run_id", metavar="RUN", help="Start it as a child of this run.")
+@click.option(
+    "--session", "session_id", metavar="ID", help="Session of the agent that it answers in."
+)
 @click.option("--share-snapshot", is_flag=True, help="Share the parent's snapshot.")
-def start(agent: str | None, as_json: bool, scope: str | None, **options: Any) -> None:
+@click.option(
+    "--include",
+    type=click.Choice(["files", "prompt", "tools"]),
+    multiple=True,
+    help="Part to return with the run; may be repeated; needs --json.",
+)
+@click.option(
+    "--dialect",
+    type=click.Choice(["mcp", "openai", "anthropic"]),
+    help="Format of the included tools.",
+)
+@click.option("--if-none-match", metavar="ETAG", help="Omit parts with this ETag.")
+def start(agent: str | None, as_json: bool, **options: Any) -> None:
     """Start a run and freeze its workspace.
 
     AGENT is an id or a slug; without one, the token's own workspace is used. Prints the id of the
-    run.
+    run, or with --json what a runtime needs to start.
     """
-    request = {
-        name: options.pop(name) for name in ("workflow", "parent", "share_snapshot", "session")
-    }
-    if not (agent or request["workflow"] or request["parent"]):
+    request = {name: options.pop(name) for name in _START_OPTIONS}
+    if not (agent or request["workflow_id"] or request["parent_run_id"]):
         raise click.UsageError("a run needs an AGENT, a --workflow or a --parent")
-    if request["share_snapshot"] and not request["parent"]:
+    if request["share_snapshot"] and not request["parent_run_id"]:
         raise click.UsageError("--share-snapshot needs a --parent")
+    if request["include"] and not as_json:
+        raise click.UsageError("--include needs --json")
+    if (request["dialect"] or request["if_none_match"]) and not request["include"]:
+        raise click.UsageError("--dialect and --if-none-match need an --include")
 
     async def begin(client: AsyncClient) -> Facts:
-        run = await client.start_run(
-            request["workflow"],
-            agent_id=agent,
-            scope=scope,
-            parent_run_id=request["parent"],
-            share_snapshot=request["share_snapshot"],
-            session_id=request["session"],
-        )
-        return run.facts
+        return (await client.start_run(agent_id=agent, **request)).facts
 
     facts = run_on_server(begin, options, as_json=as_json)
     print_json(facts) if as_json else click.echo(facts["runId"])
@@ -257,11 +272,19 @@ def _difference_to_json(difference: Difference) -> dict[str, Any]:
     help="Final status.",
 )
 @click.option("--release", is_flag=True, help="Also release its snapshot. This cannot be undone.")
-def end(id: str, as_json: bool, status: str, release: bool, **options: Any) -> None:
+@click.option(
+    "--entries",
+    type=click.File("r"),
+    help="JSON list of entries to append to its session; - is stdin.",
+)
+def end(
+    id: str, as_json: bool, status: str, release: bool, entries: TextIO | None, **options: Any
+) -> None:
     """End a run. The status of an ended run does not change."""
+    last_entries = parse_entries(entries) if entries else []
 
     async def finish(client: AsyncClient) -> Facts:
-        ended_run = await (await client.run(id)).finish(status)
+        ended_run = await (await client.run(id)).finish(status, entries=last_entries)
         return (await ended_run.release()).facts if release else ended_run.facts
 
     facts = run_on_server(finish, options, as_json=as_json)

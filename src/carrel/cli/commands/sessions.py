@@ -1,21 +1,23 @@
-"""`carrel sessions`: lists an agent's sessions and prints transcripts."""
+"""`carrel sessions` prints transcripts, `carrel entries` appends and removes their entries."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from carrel.cli.connection import run_on_server
 from carrel.cli.console import print_json, run, server_options
 from carrel.cli.formatting import printable
 from carrel.cli.provenance_report import print_provenance
-from carrel.cli.tool_results import describe_result, structured_result
+from carrel.cli.session_entries import parse_entries, print_entry, styled_role
 
 if TYPE_CHECKING:
-    from carrel_client import AsyncClient, Provenance
+    from carrel_client import AsyncClient, Entry, Provenance
+    from carrel_client.drivers import AsyncDriver
+    from carrel_client.sessions import Session
 
-_COLOURS = {"user": "cyan", "assistant": "green", "tool": "yellow", "system": "magenta"}
 _MAX_LINE_CHARS = 100
 
 
@@ -135,24 +137,84 @@ def _print_list(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
         count = f"{row['entryCount']} entries"
         click.echo(f"{row['id']}  {row['lastAt'][:16]}  {count}, {row['scope']}{source}{open_}")
         for match in row.get("matches", ()):
-            click.echo(
-                f"  {match['number']:>5}  {_role(match['role'])}  {_shorten(match['preview'])}"
-            )
+            role, preview = styled_role(match["role"]), _shorten(match["preview"])
+            click.echo(f"  {match['number']:>5}  {role}  {preview}")
 
 
 def _print_session(session: Mapping[str, Any]) -> None:
     for entry in session["entries"]:
-        when = entry["timestamp"][:19].replace("T", " ")
-        click.echo(f"{entry['number']:>5}  {when}  {_role(entry['role'])}")
-        facts = describe_result(structured_result(entry.get("item")))
-        for line in (*entry["content"].splitlines(), *facts):
-            click.echo(f"       {printable(line)}")
-
-
-def _role(role: str) -> str:
-    return click.style(role, fg=_COLOURS.get(role))
+        print_entry(entry)
 
 
 def _shorten(text: str) -> str:
     flat = printable(" ".join(text.split()))
     return flat if len(flat) <= _MAX_LINE_CHARS else flat[: _MAX_LINE_CHARS - 1] + "…"
+
+
+@click.group()
+def entries() -> None:
+    """Append and remove entries of a session; carrel sessions shows them.
+
+    AGENT is an id or a slug, SESSION the id of one of its sessions.
+    """
+
+
+@entries.command()
+@click.argument("agent")
+@click.argument("session")
+@click.argument("file", type=click.File("r"), default="-")
+@server_options
+def append(agent: str, session: str, file: TextIO, as_json: bool, **options: Any) -> None:
+    """Append the entries of a JSON list, all or none.
+
+    FILE is read from stdin if it is - or omitted. An entry has a role and a content, an item (any
+    JSON) or both, and may have messageId, senderId, sourcePlugin and runId.
+    """
+    new_entries = parse_entries(file)
+
+    async def append_all(client: AsyncClient) -> tuple[Entry, ...]:
+        talk = await client.agent(agent).sessions.get(session)
+        return await talk.append_all(new_entries)
+
+    stored = run_on_server(append_all, options, as_json=as_json)
+    if as_json:
+        print_json({"items": [entry.facts for entry in stored]})
+        return
+    click.echo(f"{len(stored)} entries appended: {stored[0].number} to {stored[-1].number}")
+
+
+@entries.command()
+@click.argument("agent")
+@click.argument("session")
+@server_options
+def pop(agent: str, session: str, as_json: bool, **options: Any) -> None:
+    """Remove the last entry of a session and print it."""
+
+    async def remove_last(client: AsyncClient) -> Entry | None:
+        return await (await client.agent(agent).sessions.get(session)).pop()
+
+    entry = run_on_server(remove_last, options, as_json=as_json)
+    if as_json:
+        print_json({"entry": entry and entry.facts})
+    elif entry is None:
+        click.echo("the session has no entries")
+    else:
+        print_entry(entry.facts)
+
+
+@entries.command()
+@click.argument("agent")
+@click.argument("session")
+@click.confirmation_option(prompt="Remove all entries of this session?")
+@server_options
+def clear(agent: str, session: str, as_json: bool, **options: Any) -> None:
+    """Remove all entries of a session."""
+
+    async def remove_all(client: AsyncClient) -> Session[AsyncDriver]:
+        return await (await client.agent(agent).sessions.get(session)).clear()
+
+    cleared = run_on_server(remove_all, options, as_json=as_json)
+    if as_json:
+        print_json(cleared.facts)
+        return
+    click.echo(f"{printable(session)}: {cleared.entry_count} entries")
