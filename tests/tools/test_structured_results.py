@@ -122,6 +122,20 @@ async def test_the_saved_output_ends_with_its_limit(
     assert saved.endswith(b"[output truncated]")
 
 
+async def test_only_the_newest_files_of_long_output_stay(
+    tools: ToolTenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_output, "MAX_SAVED_FILES", 4)
+    await put(tools, ".carrel/output/notes.txt", b"written by an agent")
+    saved: list[str] = []
+    for _ in range(3):
+        result = await result_of(tools, "bash", command="seq 1000; seq 1000 >&2")
+        saved += result["outputFiles"]
+        stored = {path for path in await tools.files() if path.endswith((".stdout.txt", "err.txt"))}
+        assert stored == set(saved[-4:])
+    assert ".carrel/output/notes.txt" in await tools.files()
+
+
 async def test_a_secret_in_long_output_is_redacted_in_the_file(tools: ToolTenant) -> None:
     key = "ghp_" + "a1B2" * 9
     [path] = (await result_of(tools, "bash", command=f"seq 1000; echo {key}"))["outputFiles"]
