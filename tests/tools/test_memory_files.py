@@ -230,6 +230,20 @@ async def test_arguments_that_a_command_needs_are_named(ada: httpx.AsyncClient) 
     assert "are invalid" in await error_of(ada, "view", "/memories", view_range=[1])
 
 
+async def test_text_that_could_not_be_viewed_is_refused(ada: httpx.AsyncClient) -> None:
+    path = "/memories/a.txt"
+    assert await error_of(ada, "create", path, file_text="a\0b") == (
+        "file_text must not contain NUL"
+    )
+    await call(ada, "create", path, file_text="a")
+    for command, arguments in (
+        ("str_replace", {"old_str": "a", "new_str": "\0"}),
+        ("insert", {"insert_line": 0, "insert_text": "\0"}),
+    ):
+        assert "must not contain NUL" in await error_of(ada, command, path, **arguments)
+    assert await stored(ada, "memory/a.txt") == "a"
+
+
 async def test_policy_decides_which_files_are_the_agents_own(ada: httpx.AsyncClient) -> None:
     await put(ada, "projects/plan.md", "plan")
     await put(ada, "MEMORY.md", "remembered")

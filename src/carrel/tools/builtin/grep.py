@@ -122,8 +122,9 @@ async def _run(context: ToolContext, args: GrepArguments) -> ToolReply:
     )
     limit = workspace_call.output_limit_bytes
     matches = await grep.search(workspace_call.files, query, limit)
-    output = format_rows(query, matches.rows) or b"No matches found"
-    text = truncate_output(output + _note(query, matches).encode(), limit)
+    output, note = format_rows(query, matches.rows), _note(query, matches)
+    output = output or (b"No matches found\n" if note else b"No matches found")
+    text = truncate_output(output + note.encode(), limit)
     return structured_reply(text, _result(query, matches, len(output) > limit))
 
 

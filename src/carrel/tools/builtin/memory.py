@@ -122,8 +122,8 @@ class MemoryResult(ToolResultFields, frozen=True, rename="camel"):
 
 async def _run(context: ToolContext, args: MemoryArguments) -> ToolReply:
     for name, value in asdict(args).items():
-        if isinstance(value, str):
-            encode_utf8(name, value)
+        if isinstance(value, str) and b"\0" in encode_utf8(name, value):
+            raise ValidationError(f"{name} must not contain NUL")
     for name in _REQUIRED[args.command]:
         if getattr(args, name) is UNSET:
             raise ValidationError(f"the command {args.command} needs {name}")
