@@ -111,6 +111,10 @@ def test_entries_are_appended_removed_and_cleared(
     assert [entry["number"] for entry in stored] == [4, 5, 6]
     assert change("pop").stdout.splitlines()[1].strip() == "2⟨U+001B⟩"
     assert json.loads(change("pop", "--json").stdout)["entry"]["messageId"] == "m1"
+    file.write_text('[{"role": "tool", "item": {"n": 1}}]')
+    assert change("append", file).stdout == "1 entry appended: 7\n"
+    assert '{"n": 1}' in carrel(live, "sessions", editor.agent, "user/42").stdout
+    assert '{"n": 1}' in change("pop").stdout
     assert change("clear").returncode == 1
     assert session.refresh().entry_count == 4
     assert change("clear", "--yes").stdout == "user/42: 0 entries\n"

@@ -47,10 +47,12 @@ def _entry_fields(row: Any, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def print_entry(entry: Mapping[str, Any]) -> None:
+    """Print an entry with its text, or its item if that has no text."""
     when = entry["timestamp"][:19].replace("T", " ")
     click.echo(f"{entry['number']:>5}  {when}  {styled_role(entry['role'])}")
     facts = describe_result(structured_result(entry.get("item")))
-    for line in (*entry["content"].splitlines(), *facts):
+    text = entry["content"] or (json.dumps(entry["item"]) if "item" in entry else "")
+    for line in (*text.splitlines(), *facts):
         click.echo(f"       {printable(line)}")
 
 

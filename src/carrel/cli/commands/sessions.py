@@ -180,7 +180,12 @@ def append(agent: str, session: str, file: TextIO, as_json: bool, **options: Any
     if as_json:
         print_json({"items": [entry.facts for entry in stored]})
         return
-    click.echo(f"{len(stored)} entries appended: {stored[0].number} to {stored[-1].number}")
+    first, last = stored[0].number, stored[-1].number
+    click.echo(
+        f"{len(stored)} entries appended: {first} to {last}"
+        if len(stored) > 1
+        else f"1 entry appended: {first}"
+    )
 
 
 @entries.command()
