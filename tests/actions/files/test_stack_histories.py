@@ -133,9 +133,14 @@ class StackHistory:
         await agents.patch(self.ports, self.owner, "marco", {"template_id": template})
 
     async def change_class(self) -> None:
-        rules = (ClassRuleModel(CHANGING.text, FileClass.PINNED),)
-        policy = PolicyModel(limits=self.limits, classes=self.random.choice((rules, ())))
+        file_class = self.random.choice(tuple(FileClass))
+        rules = (ClassRuleModel(CHANGING.text, file_class),)
+        policy = PolicyModel(limits=self.limits, classes=rules)
+        before = (await self.served()).get(CHANGING)
         await policies.put(self.ports, self.owner, policy, "a test", confirm=True)
+        after = (await self.served()).get(CHANGING)
+        if file_class is FileClass.PINNED:
+            assert (after and after.blob) == (before and before.blob)
 
     async def rename(self) -> None:
         name = self.random.choice(("Marco", "Polo"))

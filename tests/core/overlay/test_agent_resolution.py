@@ -139,7 +139,7 @@ steps = st.lists(st.tuples(st.sampled_from(["template", "defaults", "override", 
 @given(first=texts, history=steps)
 def test_no_edit_below_changes_a_pinned_file(first: str, history: list[tuple[str, str]]) -> None:
     stack = layers(RULES, None, first)
-    stack = apply_edit(stack, pins.plan_pin(stack, RULES))
+    stack = apply_edit(stack, pins.plan_pin(stack, RULES, FileClass.LIVE))
     pin, content = blob(first), blob(first)
     for action, text in history:
         if action == "override":
@@ -246,13 +246,28 @@ def test_becoming_pinned_does_not_change_the_served_content() -> None:
         pinning_context = AgentFileResolver(
             FileClassRules((ClassRule("SOUL.md", FileClass.PINNED),)), CONTEXT.variables
         )
-        after = apply_edit(stack, pins.plan_pin(stack, SOUL))
+        after = apply_edit(stack, pins.plan_pin(stack, SOUL, FileClass.LIVE))
         file = pinning_context.resolve(SOUL, after)
         assert before is not None
         assert file is not None
         assert file.blob == before.blob
         assert not pins.pin_status(SOUL, after).update_available
-        assert pins.plan_pin(after, SOUL) is None
+        assert pins.plan_pin(after, SOUL, FileClass.LIVE) is None
+
+
+@pytest.mark.parametrize("upstream", ["brisk", "older", None])
+@pytest.mark.parametrize("own", [None, "mine", "older", "brisk"])
+@pytest.mark.parametrize("base", ["brisk", "older", None])
+@pytest.mark.parametrize("file_class", [FileClass.LIVE, FileClass.MANAGED])
+def test_a_file_of_any_class_is_served_as_before_when_it_becomes_pinned(
+    file_class: FileClass, base: str | None, own: str | None, upstream: str | None
+) -> None:
+    entry = Entry(blob(own), blob(base) if base else None) if own else None
+    stack = layers(SOUL, entry, upstream)
+    before = agent_resolution.resolve_as(file_class, SOUL, stack)
+    pinned = apply_edit(stack, pins.plan_pin(stack, SOUL, file_class))
+    after = agent_resolution.resolve_as(FileClass.PINNED, SOUL, pinned)
+    assert (after and after.blob) == (before and before.blob)
 
 
 def test_a_render_context_round_trips_through_run_variables() -> None:

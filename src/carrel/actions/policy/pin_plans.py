@@ -87,7 +87,11 @@ class _Planner:
         self._collisions.update(find_new_collisions(before, after, layers))
         paths = sorted({path for tree in layers for path in tree.heads})
         tightened = before.newly_pinned(after, paths)
-        self._edits += [edit for path in tightened if (edit := overlay_pins.plan_pin(layers, path))]
+        self._edits += [
+            edit
+            for path in tightened
+            if (edit := overlay_pins.plan_pin(layers, path, before.class_of(path)))
+        ]
         unpinned = [
             path
             for path in after.newly_pinned(before, paths)

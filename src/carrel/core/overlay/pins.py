@@ -9,7 +9,7 @@ from msgspec import Struct
 from carrel.core.errors import NotFound, WorkspaceConflict
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
 from carrel.core.overlay.agent_resolution import (
-    agent_entry,
+    is_own_file,
     is_pin,
     pinned_entry,
     resolve_as,
@@ -78,24 +78,25 @@ def plan_accept(layers: Layers, path: Path, reviewed: Digest) -> PlannedWrite | 
     return plan_write(layers, path, accepted, FileClass.PINNED)
 
 
-def plan_pin(layers: Layers, path: Path) -> PlannedWrite | None:
-    """Keep the current content when a file becomes pinned.
+def plan_pin(layers: Layers, path: Path, file_class: FileClass) -> PlannedWrite | None:
+    """Keep the current content when a file becomes pinned; `file_class` is its class before.
 
     None if nothing is to be written.
     """
     latest = upstream_blob(path, upstream_layers(layers))
-    entry = agent_entry(path, layers)
+    served = resolve_as(file_class, path, layers)
+    entry = served.entry if served and is_own_file(served) else None
     if entry is not None:
         if entry.base == latest:
             return None
-        return plan_write(layers, path, _with_base(entry, latest), FileClass.LIVE)
-    previous_pin = layers[0].entry(path)
+        return plan_write(layers, path, _with_base(entry, latest), file_class)
+    previous = layers[0].entry(path)
     if latest is None:
-        return plan_write(layers, path, None, FileClass.LIVE) if previous_pin else None
-    if previous_pin is not None and previous_pin.blob == latest:
+        return plan_write(layers, path, None, file_class) if previous else None
+    if previous is not None and previous.blob == previous.base == latest:
         return None
     pin = Entry(latest, latest, _upstream_type(layers, path))
-    return plan_write(layers, path, pin, FileClass.LIVE)
+    return plan_write(layers, path, pin, file_class)
 
 
 def plan_unpin(layers: Layers, path: Path) -> PlannedWrite | None:
