@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from carrel.core.access import Actor
 from carrel.core.errors import Conflict, Refusal, TooManyCommands, ValidationError
+from carrel.core.sessions.session_ids import session_field
 from carrel.core.store.idempotency import (
     Claim,
     Claimed,
@@ -170,18 +171,42 @@ async def delete_responses(
 ) -> None:
     """Delete the stored responses of requests that name one of these ids, or this slug in a URL.
 
-    A request in progress keeps its claim.
+    The ids must be unique within all texts, as generated ones are. A request in progress keeps its
+    claim.
     """
+
+    def is_named(endpoint: str, key: str, content: bytes) -> bool:
+        if slug is not None and slug in _url_parameters(endpoint):
+            return True
+        parts = (endpoint.encode(), key.encode(), content)
+        return any(id.encode() in part for id in ids for part in parts)
+
+    await _delete_matching(ports, tenant, is_named)
+
+
+async def delete_session_responses(ports: Ports, tenant: str, session: str) -> None:
+    """Delete the stored responses of requests that name a session in their URL or in a field.
+
+    Callers choose these ids, so one may occur in any other response.
+    """
+    field = session_field(session)
+
+    def is_named(endpoint: str, _: str, content: bytes) -> bool:
+        return session in _url_parameters(endpoint) or field.search(content) is not None
+
+    await _delete_matching(ports, tenant, is_named)
+
+
+async def _delete_matching(
+    ports: Ports, tenant: str, is_named: Callable[[str, str, bytes], bool]
+) -> None:
+    """Delete the stored responses that `is_named` finds by endpoint, key and content."""
 
     def rewrite(values: Sequence[Any]) -> Sequence[Any] | None:
         endpoint, key, sealed = values
         if not sealed:
             return values
-        if slug is not None and slug in _url_parameters(endpoint):
-            return None
-        parts = (endpoint.encode(), key.encode(), ports.vault.open(sealed, VAULT_CONTEXT))
-        is_named = any(id.encode() in part for id in ids for part in parts)
-        return None if is_named else values
+        return None if is_named(endpoint, key, ports.vault.open(sealed, VAULT_CONTEXT)) else values
 
     position: tuple[Any, ...] | None = None
     while True:

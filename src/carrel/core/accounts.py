@@ -14,6 +14,13 @@ class TenantRecord(Struct, frozen=True, rename="camel"):
     name: str
 
 
+class FormerProfile(Struct, frozen=True):
+    """Name and e-mail address that a person had."""
+
+    name: str
+    email: str
+
+
 class PersonRecord(Struct, frozen=True, rename="camel"):
     name: str
     email: str
@@ -23,6 +30,13 @@ class PersonRecord(Struct, frozen=True, rename="camel"):
     pronouns: str | None = None
     subject: str | UnsetType = UNSET
     """OIDC issuer and subject of a person who signed in that way."""
+    former: list[FormerProfile] | UnsetType = UNSET
+    """Earlier names and addresses, oldest first, to be erased with the person."""
+
+    @property
+    def profiles(self) -> list[FormerProfile]:
+        """Names and addresses, the current ones last."""
+        return [*(self.former or ()), FormerProfile(self.name, self.email)]
 
 
 class KeyRecord(Struct, frozen=True, rename="camel"):

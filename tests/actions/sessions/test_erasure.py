@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path as File
 
 import pytest
@@ -173,6 +173,40 @@ async def test_a_deleted_session_leaves_no_text_in_rows_index_log_or_files(
     assert await erased.find_problems() == []
 
 
+async def test_responses_of_a_deleted_session_with_any_id_are_deleted_and_no_others(
+    erased: SearchableStore,
+) -> None:
+    tenant, owner = await create_tenant(erased.ports)
+    await agents.create(erased.ports, owner, NewAgent("cook", "Cook"))
+    own = f'Main \u00e9 "{SECRET}" / 1'
+    async with FullApp(erased.ports, create_rest_app(erased.ports)).as_(tenant.token) as client:
+        url = "/v1/agents/cook"
+
+        async def post(path: str, key: str, body: Mapping[str, object]) -> bool:
+            """Send a request and return whether its answer was a stored one."""
+            headers = {"Idempotency-Key": key}
+            response = await client.post(path, json=body, headers=headers)
+            assert response.status_code < 300, response.text
+            return "openwop-idempotent-replay" in response.headers
+
+        for id in ("1", "main", own):
+            await post(f"{url}/sessions", f"start-{len(id)}", {"id": id})
+        read = {"action": "recent", "session_id": own}
+        call = {"arguments": read, "sessionId": own, "callId": "call-1"}
+        await post(f"{url}/tools/session_logs", "read", call)
+        others: list[tuple[str, str, Mapping[str, object]]] = [
+            (f"{url}/memories", "memory-1", {"content": "fact 1 of main"}),
+            ("/v1/runs", "run-1", {"agentId": "cook", "scope": "main"}),
+        ]
+        for request in others:
+            assert not await post(*request)
+        for id in ("1", "main", own):
+            await delete_session(erased.ports, owner, "cook", id)
+        for request in others:
+            assert await post(*request)
+    assert "idempotency_key" not in await erased.find_text(SECRET)
+
+
 async def test_a_deleted_agent_leaves_no_text_in_any_file_and_others_keep_theirs(
     erased: SearchableStore,
 ) -> None:
@@ -254,6 +288,26 @@ async def test_a_deleted_person_is_erased_from_old_user_files_runs_and_git(
         assert own[0].redacted is False
         assert any(row.redacted for row in own[1:])
         await history.refresh(ports, owner, slug)
+    assert await erased.find_text(SECRET) == []
+    assert await erased.find_problems() == []
+
+
+async def test_a_deleted_person_is_erased_under_earlier_names_too(
+    erased: SearchableStore,
+) -> None:
+    ports, (_, owner) = erased.ports, await create_tenant(erased.ports)
+    person, _ = await add_person(ports, owner, SECRET)
+    defaults = await stacks.defaults_stack(ports, owner)
+    await files.put(ports, defaults, USER, b"{{HUMAN_NAME}} {{HUMAN_EMAIL}}", owner)
+    for slug in ("cook", "baker"):
+        new = NewAgent(slug, slug, human=person.id, config={"workspaceGit": {"enabled": True}})
+        await agents.create(ports, owner, new)
+        await history.refresh(ports, owner, slug)
+        await runs.start(ports, owner, RunRequest(agent=slug))
+    await agents.patch(ports, owner, "baker", {"human_pair_id": None})
+    for fields in ({"name": "Luis"}, {"email": "luis@x.example"}, {"name": "Luis Two"}):
+        await people.patch(ports, owner, person.id, fields)
+    await people.delete(ports, owner, person.id)
     assert await erased.find_text(SECRET) == []
     assert await erased.find_problems() == []
 

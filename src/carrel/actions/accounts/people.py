@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, Final
 from zoneinfo import available_timezones
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from carrel.actions.accounts.person_erasure import erase_person, list_paired_agents
@@ -25,7 +26,7 @@ from carrel.actions.records import (
 )
 from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import ADMIN_ROLES, Actor, Role
-from carrel.core.accounts import PersonRecord, person_from_record
+from carrel.core.accounts import FormerProfile, PersonRecord, person_from_record
 from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, ValidationError
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import (
@@ -48,6 +49,7 @@ _OWNED_TYPES: Final = (RecordType.KEY, RecordType.CODE)
 """Record types deleted together with the person who owns them."""
 
 _EXCLUDED_TIMEZONES: Final = {"Factory", "localtime"}
+_MAX_FORMER_PROFILES: Final = 100
 
 
 def by_person_index(id: str) -> str:
@@ -208,11 +210,20 @@ def person_change(
         tenant,
         RecordType.PERSON,
         id,
-        encode_body(person, existing),
+        encode_body(_with_former_profiles(person, existing), existing),
         existing.revision if existing else 0,
         unique_keys=tuple(unique_keys),
         index_keys=tuple(index_keys),
     )
+
+
+def _with_former_profiles(person: PersonRecord, existing: Record | None) -> PersonRecord:
+    """Return the person with the names and addresses that the record had before."""
+    if existing is None:
+        return person
+    profiles = dict.fromkeys(person_from_record(existing).profiles)
+    profiles.pop(FormerProfile(person.name, person.email), None)
+    return replace(person, former=[*profiles][-_MAX_FORMER_PROFILES:] or UNSET)
 
 
 def subject_unique_key(subject: str) -> str:

@@ -35,7 +35,7 @@ async def erase_person(ports: Ports, person: Record, paired: Set[str]) -> None:
     """Erase a deleted person's items, and what others hold of their profile.
 
     Earlier versions of USER.md are redacted: all of agents that were paired at last, and of others
-    those with the person's name or e-mail. Runs forget the person's profile.
+    those with a name or e-mail that the person has or had. Runs forget the person's profile.
     """
     body = person_from_record(person)
     await ports.erasure.erase_scopes(
@@ -66,8 +66,8 @@ async def _load_old_versions(ports: Ports, scope: Scope) -> Sequence[Version]:
 async def _filter_mentions(
     ports: Ports, versions: Sequence[Version], person: PersonRecord
 ) -> Sequence[Version]:
-    """Return the versions that contain the person's name or e-mail."""
-    texts = {person.name, person.email}
+    """Return the versions that contain a name or e-mail that the person has or had."""
+    texts = {text for profile in person.profiles for text in (profile.name, profile.email)}
     needles = [form.encode() for text in texts for form in {text, sanitize_value(text)}]
     blobs = [version.head.entry.blob for version in versions if version.head.entry]
     contents = await load_contents(ports, blobs)
@@ -81,11 +81,13 @@ async def _filter_mentions(
 
 async def _erase_from_runs(ports: Ports, tenant: str, person: PersonRecord) -> None:
     """Remove the profile from the variables of runs; their prompts show a dash."""
+    former = {(profile.name, profile.email) for profile in person.profiles}
 
     def rewrite(values: Sequence[Any]) -> Sequence[Any]:
         workflow, variables = values
         parsed = json.loads(variables)
-        if parsed.get("human_email") != person.email:
+        profile = parsed.get("human_name"), parsed.get("human_email")
+        if profile[1] != person.email and profile not in former:
             return values
         others = {n: value for n, value in parsed.items() if not n.startswith(_HUMAN_PREFIX)}
         return workflow, json.dumps(others, ensure_ascii=False)

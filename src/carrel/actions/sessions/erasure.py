@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from carrel.actions.idempotency import delete_responses
+from carrel.actions.idempotency import delete_session_responses
 from carrel.actions.records import commit_changes, get_by_id_or_slug, iter_records
 from carrel.core.access import Actor, Permission
 from carrel.core.agents.agent import agent_config
@@ -47,7 +47,7 @@ async def delete_session(ports: Ports, actor: Actor, agent: str, id: str) -> Non
     )
     while not await _delete(ports, owner, [session]):
         session = await _find_session(ports, owner, id)
-    await delete_responses(ports, owner.tenant, (session.id,))
+    await delete_session_responses(ports, owner.tenant, session.id)
     await ports.erasure.scrub()
 
 

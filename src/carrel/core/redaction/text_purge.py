@@ -33,7 +33,7 @@ class TextPurge:
     def __init__(self, text: str) -> None:
         if problem := _find_problem(text):
             raise ValidationError(problem)
-        forms = sorted({form.encode() for form in _json_forms(text)}, key=len, reverse=True)
+        forms = sorted({form.encode() for form in json_forms(text)}, key=len, reverse=True)
         self.longest = len(forms[0])
         """Bytes of the longest form."""
         self._pattern = re.compile(b"|".join(map(re.escape, forms)))
@@ -120,7 +120,7 @@ def _subclasses(base: type[Any]) -> Iterator[Any]:
         yield from _subclasses(subclass)
 
 
-def _json_forms(text: str) -> Iterator[str]:
+def json_forms(text: str) -> Iterator[str]:
     """The text as it is, and as a part of JSON strings."""
     forms = {text}
     yield text

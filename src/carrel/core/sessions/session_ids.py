@@ -8,12 +8,16 @@ from itertools import pairwise
 from typing import Final
 
 from carrel.core.errors import ValidationError
+from carrel.core.redaction.text_purge import json_forms
 
 MAX_ID_LENGTH: Final = 255
 _MAX_NAME_BYTES: Final = 200
 """Longest encoded file name without its suffix; longer ones become a digest."""
+_SUFFIX: Final = ".jsonl"
+MAX_FILE_NAME_LENGTH: Final = _MAX_NAME_BYTES + len(_SUFFIX)
 _UUID: Final = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _REFUSED: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_FIELD_NAME: Final = re.compile(rb'\\*"(?:id|session|session_id|sessionId)\\*"\s*:\s*\\*"')
 _PLAIN_BYTES: Final = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-_")
 
 
@@ -46,6 +50,12 @@ def session_id_from_number(number: int) -> str:
     return "-".join(digits[start:end] for start, end in pairwise((0, 8, 12, 16, 20, 32)))
 
 
+def session_field(id: str) -> re.Pattern[bytes]:
+    """Return a pattern of fields that name a session in JSON, or in JSON within strings of it."""
+    forms = b"|".join(sorted({re.escape(form.encode()) for form in json_forms(id)}))
+    return re.compile(_FIELD_NAME.pattern + b"(?:" + forms + rb')\\*"')
+
+
 def transcript_file_name(id: str) -> str:
     """Return the file name of a session's transcript: unique, also if case is ignored.
 
@@ -56,4 +66,4 @@ def transcript_file_name(id: str) -> str:
     name = "".join(chr(byte) if byte in _PLAIN_BYTES else f"={byte:02x}" for byte in encoded)
     if len(name) > _MAX_NAME_BYTES:
         name = f"=={hashlib.sha256(encoded).hexdigest()}"
-    return f"{name}.jsonl"
+    return name + _SUFFIX
