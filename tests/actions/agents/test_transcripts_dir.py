@@ -20,7 +20,9 @@ from carrel.ports import Ports
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.parametrize("folder", ["/etc/carrel", "file", "file/below", "loop/x"])
+@pytest.mark.parametrize(
+    "folder", ["/etc/carrel", "file", "file/below", "loop/x", "x" * 256, "x/" * 2000]
+)
 async def test_an_unusable_transcripts_directory_is_refused_when_set(
     tmp_path: File, folder: str
 ) -> None:

@@ -23,10 +23,11 @@ from carrel.core.sessions.session import (
     encode_header,
     parse_transcript,
 )
-from carrel.core.sessions.session_ids import transcript_file_name
+from carrel.core.sessions.session_ids import MAX_FILE_NAME_LENGTH, transcript_file_name
 
 CLAIM_FILE: Final = ".carrel-agent"
 """File in each directory that names the agent whose transcripts it holds."""
+_LONGEST_NAME: Final = "x" * MAX_FILE_NAME_LENGTH
 _MAX_CACHED_FILES: Final = 100_000
 _OPEN_FLAGS: Final = (
     os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -78,7 +79,7 @@ class DirectoryTranscriptMirror:
     def _check(self, folder: str) -> None:
         try:
             directory = self._resolve_directory(folder)
-            existing = next(file for file in (directory, *directory.parents) if file.exists())
+            existing = _nearest_existing(directory / _LONGEST_NAME)
             usable = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
         except (OSError, RuntimeError):  # RuntimeError: a loop of symbolic links
             usable = False
@@ -130,6 +131,15 @@ class DirectoryTranscriptMirror:
         if len(self._file_states) >= _MAX_CACHED_FILES:
             self._file_states.clear()
         self._file_states[file] = state
+
+
+def _nearest_existing(file: File) -> File:
+    """Return the file or its nearest parent that exists. Raises OSError, also for long names."""
+    for candidate in (file, *file.parents):
+        with suppress(FileNotFoundError):
+            candidate.stat()
+            return candidate
+    raise FileNotFoundError(file)
 
 
 def _file_name(session: Session) -> str:
