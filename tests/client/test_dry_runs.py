@@ -21,7 +21,7 @@ from tests.client.server_fixture import AgentEditor, json_of
 import carrel
 from carrel.cli.apply import reconcile
 from carrel.cli.apply.agents_file import DesiredAgent
-from carrel.cli.dry_run import dry_run_client
+from carrel.cli.dry_run import DryRun, dry_run_client
 from carrel.cli.import_files.directory_scan import scan_directory
 from carrel.cli.import_files.import_plan import ImportOptions, execute_plan, plan_import
 from carrel.cli.sync import sync_pass
@@ -199,15 +199,37 @@ def test_the_dry_run_of_an_apply_reports_what_the_apply_does(
                 settings_of_agent,
                 str(directory),
             )
-            dry = await reconcile.apply_agent(store.client, "local", desired, dry_run=True)
+            dry = await reconcile.apply_agent(
+                store.client, "local", desired, dry_run=DryRun(store.client, "local")
+            )
             assert await store.state() == before
             assert not list(directory.glob(".carrel*"))
-            real = await reconcile.apply_agent(store.client, "local", desired, dry_run=False)
+            real = await reconcile.apply_agent(store.client, "local", desired)
             assert dry == real
 
         store.runner.run(run())
 
     compare()
+
+
+def test_the_dry_run_of_an_apply_judges_agents_after_each_other(store: StoreClient) -> None:
+    async def run() -> None:
+        await store.client.agents.create("had-it", "Ada", config={"transcriptsDir": "logs"})
+        folders = {"had-it": "other", "takes-it": "logs", "too-late": "other"}
+        agents = [
+            DesiredAgent(id, 1, {}, {"transcriptsDir": folder}, None)
+            for id, folder in folders.items()
+        ]
+        dry_run = DryRun(store.client, "local")
+        dry = [
+            await reconcile.apply_agent(store.client, "local", agent, dry_run=dry_run)
+            for agent in agents
+        ]
+        real = [await reconcile.apply_agent(store.client, "local", agent) for agent in agents]
+        assert dry == real
+        assert [result.result for result in real] == ["changed", "created", "failed"]
+
+    store.runner.run(run())
 
 
 def test_dry_run_of_an_import_counts_refused_files_as_failed(

@@ -30,15 +30,29 @@ def dry_run_client(client: AsyncClient, server: str) -> AsyncClient:
 
     `client` stays open and is closed by its owner.
     """
-    return AsyncClient.over(_DryRunDriver(client), server)
+    return DryRun(client, server).client
+
+
+class DryRun:
+    """One dry run, and others that continue from where it is."""
+
+    def __init__(self, client: AsyncClient, server: str) -> None:
+        self._client, self._server = client, server
+        self._driver = _DryRunDriver(client)
+        self.client = AsyncClient.over(self._driver, server)
+        """Client whose requests see the changes of its earlier ones."""
+
+    def fork_client(self) -> AsyncClient:
+        """Return a client that begins with the changes so far; its own are not seen here."""
+        return AsyncClient.over(_DryRunDriver(self._client, self._driver.state), self._server)
 
 
 class _DryRunDriver(AsyncDriver):
     """Sends the requests that are started at the same time in one, in order of their start."""
 
-    def __init__(self, client: AsyncClient) -> None:
+    def __init__(self, client: AsyncClient, state: str = "") -> None:
         self._client = client
-        self._state = ""
+        self.state = state
         self._queue: list[_Queued] = []
         self._sending: asyncio.Task[None] | None = None
 
@@ -87,13 +101,13 @@ class _DryRunDriver(AsyncDriver):
     async def _send_batch(self, batch: list[_Queued]) -> None:
         requests = [_request_to_json(request) for request, _ in batch]
         try:
-            result = await self._client.dry_run(requests, state=self._state)
+            result = await self._client.dry_run(requests, state=self.state)
         except Exception as problem:
             for _, future in batch:
                 if not future.done():
                     future.set_exception(problem)
             return
-        self._state = result.state
+        self.state = result.state
         for (_, future), answer in zip(batch, result.responses, strict=True):
             content = b"" if answer.body is None else json.dumps(answer.body).encode()
             if not future.done():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from carrel.cli.apply.agents_file import DesiredAgent
-from carrel.cli.dry_run import dry_run_client
+from carrel.cli.dry_run import DryRun
 from carrel.cli.sync.sync_pass import PassResult
 from carrel.cli.sync.sync_state import read_state
 from carrel.cli.sync.watch_loop import open_pair, sync_until_stable
@@ -44,17 +44,18 @@ class ApplyResult:
 
 
 async def apply_agent(
-    client: AsyncClient, server: str, desired: DesiredAgent, *, dry_run: bool
+    client: AsyncClient, server: str, desired: DesiredAgent, *, dry_run: DryRun | None = None
 ) -> ApplyResult:
     """Create or update one agent, or report what would change.
 
-    Raises CarrelError for failures that would hit every other agent too.
+    Agents of one file may depend on each other's settings, so they share the dry run; files are
+    those of one agent. Raises CarrelError for failures that would hit every other agent too.
     """
     outcome = ApplyResult(desired.id)
-    client = dry_run_client(client, server) if dry_run else client
     try:
-        await _apply_config(client, desired, outcome)
-        await _upload_files(client, server, desired, outcome, dry_run)
+        await _apply_config(dry_run.client if dry_run else client, desired, outcome)
+        client = dry_run.fork_client() if dry_run else client
+        await _upload_files(client, server, desired, outcome, dry_run is not None)
     except _FATAL_ERRORS:
         raise
     except (CarrelError, OSError) as problem:

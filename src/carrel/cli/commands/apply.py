@@ -47,13 +47,15 @@ def apply(file: File, as_json: bool, dry_run: bool, **options: Any) -> None:
 async def _apply(file: File, dry_run: bool, options: dict[str, Any]) -> list[ApplyResult]:
     from carrel.cli.apply.reconcile import apply_agent  # noqa: PLC0415 - so that --help is quick
     from carrel.cli.connection import connect  # noqa: PLC0415 - as above
+    from carrel.cli.dry_run import DryRun  # noqa: PLC0415 - as above
 
     desired = _read_agents(file)
     results: list[ApplyResult] = []
     async with connect(options) as (client, server):
+        shared = DryRun(client, server) if dry_run else None
         with progress_bars() as on_progress:
             for agent in desired:
-                results.append(await apply_agent(client, server, agent, dry_run=dry_run))
+                results.append(await apply_agent(client, server, agent, dry_run=shared))
                 on_progress("applying", len(results), len(desired))
     return results
 
