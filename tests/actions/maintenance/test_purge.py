@@ -146,6 +146,25 @@ async def test_a_purged_text_is_in_no_row_index_log_file_object_or_repository(
     assert await purged.find_problems() == []
 
 
+async def test_a_purged_text_is_in_nothing_that_was_derived_from_a_memory(
+    purged: SearchableStore,
+) -> None:
+    ports, (_, owner) = purged.ports, await create_tenant(purged.ports)
+    await agents.create(ports, owner, NewAgent("cook", "Cook"))
+    text = "ZanziBar99Quince"
+    for content in (f"the code is {text} now", f"the code is {MARKER} now"):
+        await memories.remember(ports, owner, "cook", NewMemory(content))
+    await memories.recall(ports, owner, "cook", "the code")
+
+    await purge_all(ports, owner, text)
+
+    assert await purged.find_text(text.lower()) == []
+    assert len((await memories.list_memories(ports, owner, "cook")).items) == 2
+    again = await memories.remember(ports, owner, "cook", NewMemory(f"the code is {text} now"))
+    assert again.created
+    assert await purged.find_problems() == []
+
+
 async def test_a_session_whose_id_has_the_text_gets_another_everywhere(
     purged: SearchableStore,
 ) -> None:

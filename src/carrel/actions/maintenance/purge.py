@@ -22,10 +22,12 @@ from carrel.core.approvals import TRANSITIONS, ApprovalStatus, approval_from_rec
 from carrel.core.errors import Busy, Conflict, ValidationError
 from carrel.core.identifiers import Scope, ScopeKind
 from carrel.core.maintenance.text_columns import TEXT_COLUMNS, RowRewrite, purge_row
+from carrel.core.memory.memory import derived_memory_change
 from carrel.core.redaction.text_purge import TextPurge
-from carrel.core.store.commit import Commit
+from carrel.core.store.commit import Commit, ExpectationFailed, Outcome
 from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.ports import CorruptContent, Ports
+from carrel.ports.erasure import RecordWithKeys
 
 CANCELLED_REASON: Final = "a text of its arguments was purged"
 _VERSIONS, _RECORDS, _CONTENTS = "versions", "records", "contents"
@@ -187,27 +189,50 @@ async def _purge_records(
             cancelled += 1
             if not dry_run:
                 continue  # The next pass replaces the arguments that are displayed.
-        body = purge.replace_value(item.record.body)
-        unique_keys, index_keys = (
-            tuple(map(purge.replace_text, keys)) for keys in (item.unique_keys, item.index_keys)
-        )
-        if (body, unique_keys, index_keys) != (item.record.body, item.unique_keys, item.index_keys):
-            record = item.record
-            change = RecordChange(
-                *(record.tenant, record.type, record.id, body, record.revision),
-                *(unique_keys, index_keys),
-            )
+        if change := _purged_change(purge, item):
             changes.append(change)
     if not dry_run:
-        now = ports.clock.now()
-        await ports.trees.commit(
-            [
-                Commit((), actor.name, REASON, now, changes=(change,), key=actor.key_reference)
-                for change in changes
-            ]
-        )
+        await _commit_each(ports, actor, changes)
     last = (batch[-1].record.type, batch[-1].record.id) if len(batch) == limit else None
     return len(batch), _advance(state, last, {"records": len(changes), "calls": cancelled})
+
+
+def _purged_change(purge: TextPurge, item: RecordWithKeys) -> RecordChange | None:
+    """Return the change that removes the text from a record; None if it is not there."""
+    record = item.record
+    body = purge.replace_value(record.body)
+    unique_keys, index_keys = (
+        tuple(map(purge.replace_text, keys)) for keys in (item.unique_keys, item.index_keys)
+    )
+    if (body, unique_keys, index_keys) == (record.body, item.unique_keys, item.index_keys):
+        return None
+    if record.type is RecordType.MEMORY:
+        return derived_memory_change(replace(record, body=body))
+    return RecordChange(
+        *(record.tenant, record.type, record.id, body, record.revision),
+        *(unique_keys, index_keys),
+    )
+
+
+async def _commit_each(ports: Ports, actor: Actor, changes: Sequence[RecordChange]) -> None:
+    """Commit each change; a record that changed meanwhile is left to the next pass."""
+
+    async def commit(changes: Sequence[RecordChange]) -> Sequence[Outcome]:
+        now, key = ports.clock.now(), actor.key_reference
+        return await ports.trees.commit(
+            [Commit((), actor.name, REASON, now, changes=(item,), key=key) for item in changes]
+        )
+
+    outcomes = await commit(changes)
+    # Without the text, a memory may be the same as another.
+    equal = [
+        replace(change, unique_keys=())
+        for change, outcome in zip(changes, outcomes, strict=True)
+        if change.type is RecordType.MEMORY
+        and isinstance(outcome, ExpectationFailed)
+        and outcome.unique_key
+    ]
+    await commit(equal)
 
 
 async def _cancel_call(ports: Ports, purge: TextPurge, record: Record, *, dry_run: bool) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import TimestampMs
@@ -98,6 +99,15 @@ def memory_change(tenant: str, memory: Memory, expected: int) -> RecordChange:
         unique_keys=(content_unique_key(tenant, memory.agent, memory.mode, memory.content),),
         index_keys=(agent_index_key(memory.agent),),
     )
+
+
+def derived_memory_change(record: Record) -> RecordChange:
+    """Change of a memory whose content was replaced in the record: its tags and key follow it."""
+    memory = memory_from_record(record)
+    concepts = extract_tags(memory.content)
+    change = memory_change(record.tenant, replace(memory, concepts=concepts), record.revision)
+    assert change.body is not None
+    return replace(change, body={**record.body, **change.body})
 
 
 def content_unique_key(tenant: str, agent: str, mode: Audience, content: str) -> str:
