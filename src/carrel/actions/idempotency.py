@@ -83,11 +83,13 @@ class IdempotentOperation(Struct, Generic[Result], frozen=True, kw_only=True):
 def parse_key(actor: Actor, operation: tuple[str, ...], key: str, label: str) -> IdempotencyKey:
     """Scope a key to operation and caller: callers never share keys.
 
-    `label` is the key's name in the protocol. Raises ValidationError.
+    Nor do the API keys of a person, which may do different things. `label` is the key's name in the
+    protocol. Raises ValidationError.
     """
     check_key(key, label)
     name, *parameters = operation
-    owner = [name, actor.name, actor.scope.kind, actor.scope.name, *parameters]
+    caller = "/".join(dict.fromkeys(filter(None, (actor.name, actor.key))))
+    owner = [name, caller, actor.scope.kind, actor.scope.name, *parameters]
     return IdempotencyKey(actor.tenant, _encode(owner).decode(), key)
 
 

@@ -157,6 +157,21 @@ async def test_a_repeated_create_returns_the_same_key(owner: httpx.AsyncClient) 
     assert len((await owner.get("/v1/keys")).json()["items"]) == 2
 
 
+async def test_no_key_gets_the_response_to_another_key_of_its_holder(
+    server: RestServer, owner: httpx.AsyncClient
+) -> None:
+    once, body = {"Idempotency-Key": "abc"}, {"name": "laptop", "kind": "person"}
+    weak = await owner.post("/v1/keys", json={**body, "scopes": ["tenant:read"]})
+    ending = await owner.post("/v1/keys", json={**body, "expiresAt": "2099-12-31T23:00:00Z"})
+    first = await owner.post("/v1/keys", json=body, headers=once)
+    refused = await server.as_(weak.json()["key"]).post("/v1/keys", json=body, headers=once)
+    assert refused.status_code == 403
+    limited = await server.as_(ending.json()["key"]).post("/v1/keys", json=body, headers=once)
+    assert limited.json()["expiresAt"] == "2099-12-31T23:00:00.000Z"
+    again = await owner.post("/v1/keys", json=body, headers=once)
+    assert again.json() == first.json()
+
+
 async def test_a_key_whose_response_was_lost_is_not_created_twice(tmp_path: Any) -> None:
     async with open_rest_server(tmp_path, forgetful=True) as server:
         owner = await server.create_tenant()
