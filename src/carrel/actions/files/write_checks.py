@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from carrel.actions.agent_access import find_open_agents
 from carrel.actions.policy.tenant_rules import TenantRules
 from carrel.core.access import Actor, CredentialKind, require_write_access
 from carrel.core.agents.identity_name import IDENTITY_PATH, parse_names
@@ -14,7 +15,7 @@ from carrel.core.overlay.agent_resolution import AgentFileResolver
 from carrel.core.overlay.compose import Layers
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.placeholders import render_bytes
-from carrel.core.runs import RunStatus
+from carrel.core.runs import Run, RunStatus
 from carrel.core.store.commit import QuotaExceeded
 from carrel.core.store.record import RecordType
 from carrel.ports import Ports
@@ -57,17 +58,25 @@ def check_type_secret(type: str | None, rules: TenantRules) -> None:
 async def check_run(ports: Ports, actor: Actor, scope: Scope, id: str | None) -> None:
     """Check that a named run belongs to this workspace and has not ended.
 
-    A shared workspace accepts runs of any agent. Raises NotFound and Conflict.
+    A shared workspace accepts runs of every agent that the caller may open. Raises NotFound and
+    Conflict.
     """
     if id is None:
         return
     [run] = await ports.runs.get(actor.tenant, [id])
     if run is None or not (
-        run.scope == scope or (scope.is_shared_workspace and run.scope.kind is ScopeKind.AGENT)
+        run.scope == scope or (scope.is_shared_workspace and await _is_open(ports, actor, run))
     ):
         raise NotFound(f"no such run: {id}")
     if run.status is not RunStatus.RUNNING:
         raise Conflict(f"the run is {run.status}", status=run.status)
+
+
+async def _is_open(ports: Ports, actor: Actor, run: Run) -> bool:
+    """Whether this is a run of an agent whose private things the caller may open."""
+    agent = run.scope.name
+    is_of_agent = run.scope.kind is ScopeKind.AGENT
+    return is_of_agent and agent in await find_open_agents(ports, actor, [agent])
 
 
 async def check_name_unchanged(
