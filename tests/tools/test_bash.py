@@ -86,7 +86,6 @@ async def test_the_changes_of_a_command_are_one_commit(tools: ToolTenant) -> Non
     [version, *_] = await tools.history("change")
     assert version.author == tools.owner.name
     assert version.reason.startswith("bash call_")
-    assert version.reason.endswith(f": {command}")
 
 
 async def test_a_command_without_changes_writes_nothing(tools: ToolTenant) -> None:
@@ -265,8 +264,21 @@ async def test_the_same_call_id_is_separate_per_agent_and_session(tools: ToolTen
             reply = await run_call(context, "bash", {"command": f"echo {name} >> all"}, "call-1")
             assert (reply.content, reply.is_error) == ("", False)
     assert await tools.files() == {"all": b"kate\nmarco\ntalk\n"}
+    assert [version.reason for version in await tools.history("all")] == ["bash call-1"] * 3
+
+
+async def test_the_history_of_a_workspace_tells_only_commands_of_shared_agents(
+    tools: ToolTenant,
+) -> None:
+    config = agent_from_record(tools.agent).config
+    new = NewAgent("hall", "Hall", is_shared=True, config=config)
+    await agents.create(tools.ports, tools.owner, new)
+    for name in ("kate", "hall"):
+        context = await open_tool_context(tools.ports, tools.owner, name)
+        await run_call(context, "bash", {"command": f"echo {name} >> all"}, name)
     assert [version.reason for version in await tools.history("all")] == [
-        f"bash call-1: echo {name} >> all" for name in ("talk", "marco", "kate")
+        "bash hall: echo hall >> all",
+        "bash kate",
     ]
 
 

@@ -161,15 +161,16 @@ async def _delete_if_ended(ports: Ports, record: Record) -> bool:
     return True
 
 
-def write_back_callback(workspace: WorkspaceFiles, id: str, command: str) -> WriteBack:
+def write_back_callback(workspace: WorkspaceFiles, id: str, command_note: str) -> WriteBack:
     """Return the callback that commits the file changes of a background job.
 
-    No idempotency key is needed: the instance tracks which changes it handed out.
+    `command_note` ends the reason of the commits. They need no idempotency key: the instance tracks
+    which changes it handed out.
     """
     workspace = replace(workspace, call=None, name=None)
 
     async def write_back_files(look: InspectInstance, job: BackgroundJob | None) -> Sequence[str]:
-        reason = f"bash (background{_partial_note(job)}) {id}: {command}"
+        reason = f"bash (background{_partial_note(job)}) {id}{command_note}"
         try:
             inputs = await load_inputs(workspace)
             async with look(inputs.files, inputs.directories, inputs.root) as result:

@@ -15,6 +15,7 @@ from carrel.actions.sandbox.command_inputs import CommandInputs, load_inputs
 from carrel.actions.sandbox.command_output import NO_SAVED_OUTPUT, SavedOutput
 from carrel.actions.sandbox.sandboxes import decrypt_config, resource_limits
 from carrel.actions.sandbox.write_back import WriteBackResult
+from carrel.core.agents.agent import agent_from_record
 from carrel.core.errors import (
     CapabilityNotProvided,
     Forbidden,
@@ -219,7 +220,8 @@ async def _run_in_workspace(workspace_call: WorkspaceCall, args: BashArguments) 
     call_id = workspace_files.call or spec.id
     async with _provider(workspace_call).run(spec, ports.blobs) as result:
         partial = was_interrupted(result.exit_code, timed_out=result.timed_out)
-        reason = f"bash{' (partial)' if partial else ''} {call_id}: {args.command.strip()}"
+        note = " (partial)" if partial else ""
+        reason = f"bash{note} {call_id}{_command_note(workspace_call, args)}"
         try:
             committed = await write_back.commit_changes(
                 workspace_files, inputs, result, call_id, reason
@@ -255,10 +257,21 @@ def _command_spec(
         lifetime_seconds=lifecycle.get("maxLifetimeSeconds"),
         directories=inputs.directories if inputs else {},
         root=inputs.root if inputs else FileAttributes(),
-        write_back=jobs.write_back_callback(workspace_call.files, id, args.command.strip())
+        write_back=jobs.write_back_callback(
+            workspace_call.files, id, _command_note(workspace_call, args)
+        )
         if instance_key
         else None,
     )
+
+
+def _command_note(workspace_call: WorkspaceCall, args: BashArguments) -> str:
+    """End of the reason of a write: the command of a shared agent, nothing of a private one.
+
+    Everyone who may read the workspace reads the reason; tool calls of private agents are private.
+    """
+    is_shared = agent_from_record(workspace_call.context.agent).is_shared
+    return f": {args.command.strip()}" if is_shared else ""
 
 
 def _script(workspace_call: WorkspaceCall, args: BashArguments) -> str:
