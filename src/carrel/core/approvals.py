@@ -153,6 +153,10 @@ class Approval(Struct, frozen=True, kw_only=True):
         """Whether no further transition is possible."""
         return not TRANSITIONS[self.status]
 
+    def is_visible_to(self, audience: Audience) -> bool:
+        """Whether a session of this audience may see the call and its result."""
+        return audience is Audience.MAIN or self.mode is audience
+
     @property
     def model_result(self) -> ToolResult | None:
         """Result shown to the model; None while the approval is open."""

@@ -219,6 +219,23 @@ async def test_an_approval_counts_only_for_its_own_call(server: McpServer) -> No
     assert RAN == ["rocket"]
 
 
+async def test_a_shared_session_gets_no_result_of_a_private_call(server: McpServer) -> None:
+    slug, person = await server.agent(), Person("accept", approved=True)
+    shared: Any = {"carrel/scope": "shared"}
+    async with server.client(slug, elicitation_callback=person) as client:
+        await client.call_tool("launch", {"target": "rocket"})
+        async with server.as_() as owner:
+            listed = await owner.get("/v1/approvals", params={"agent": slug})
+        [approval] = listed.json()["items"]
+        with pytest.raises(MCPError, match="no such approval"):
+            await client.call_tool(
+                "launch",
+                {"target": "rocket"},
+                meta=shared,
+                request_state=approval["id"],
+            )
+
+
 async def _admin(server: McpServer) -> str:
     """The token of another admin, who may answer but did not call."""
     async with server.as_() as owner:

@@ -92,14 +92,14 @@ async def handle_elicitation_result(
 ) -> ToolReply:
     """Apply the form that was sent with a repeated call.
 
-    Raises Forbidden, NotFound if the approval is not of this call and caller, and ValidationError
-    if the form approves a call that it did not show.
+    Raises Forbidden, NotFound if the approval is not of this call and caller or is hidden from the
+    audience, and ValidationError if the form approves a call that it did not show.
     """
     id = params.request_state or ""
     approval = await approvals.get(request.ports, request.actor, id)
     same_call = approval.digest == call_fingerprint(params.name, params.arguments or {})
     same_caller = approval.agent == context.agent.id and approval.asker.name == request.actor.name
-    if not (same_call and same_caller):
+    if not (same_call and same_caller and approval.is_visible_to(context.audience)):
         raise NotFound(f"no such approval of this call: {id}")
     result = (params.input_responses or {}).get(_REQUEST_KEY)
     if not isinstance(result, types.ElicitResult):

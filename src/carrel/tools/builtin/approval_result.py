@@ -8,7 +8,6 @@ from msgspec import Meta
 
 from carrel.actions.approvals import approvals
 from carrel.core.errors import NotFound
-from carrel.core.runs import Audience
 from carrel.tools.approval_reply import approval_summary, reply_from_approval
 from carrel.tools.tool import Tool, ToolArguments, ToolContext, ToolReply
 
@@ -26,8 +25,7 @@ class ApprovalResultArguments(ToolArguments, frozen=True):
 
 async def _run(context: ToolContext, args: ApprovalResultArguments) -> object:
     approval = await approvals.get(context.ports, context.actor, args.approval_id)
-    is_hidden = context.audience is Audience.SHARED and approval.mode is not Audience.SHARED
-    if approval.agent != context.agent.id or is_hidden:
+    if approval.agent != context.agent.id or not approval.is_visible_to(context.audience):
         raise NotFound(f"no such approval: {args.approval_id}")
     closed = await approvals.wait_until_closed(
         context.ports, context.actor, approval.id, float(args.wait)
