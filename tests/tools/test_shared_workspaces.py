@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from tests.support.tool_fixture import ToolTenant, create_tool_tenant
 
-from carrel.core.errors import Forbidden
+from carrel.core.errors import Forbidden, NotFound
 from carrel.core.identifiers import Path
 from carrel.core.runs import Audience
 from carrel.ports import Ports
@@ -64,6 +64,18 @@ async def test_file_tools_withhold_private_files_and_work_on_plain_ones(tools: T
     await tools.call("write", file_path="docs/MEMORY.md", content="plain")
     assert (await tools.files())["report.csv"] == b"b,1\n"
     assert "plain" in await tools.call("read", file_path="docs/MEMORY.md")
+
+
+async def test_a_listing_counts_no_private_file(tools: ToolTenant) -> None:
+    main = replace(tools.context, audience=Audience.MAIN)
+    shared, tools.context = tools.context, main
+    await tools.call("write", file_path=".carrel/output/a.txt", content=CANARY)
+    tools.context = shared
+    assert await tools.call("ls") == "         4  report.csv\n"
+    with pytest.raises(NotFound):
+        await tools.call("ls", path=".carrel")
+    await tools.call("write", file_path=".carrel/shared-output/b.txt", content="ab")
+    assert await tools.call("ls") == "         2  .carrel/\n         4  report.csv\n"
 
 
 async def test_a_command_sees_no_private_file_and_can_neither_replace_nor_delete_one(

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from carrel.actions.files import files
 from carrel.actions.files.file_writer import FileWriter
-from carrel.actions.files.files import WriteOptions, WriteResult
+from carrel.actions.files.files import WorkspaceView, WriteOptions, WriteResult
 from carrel.actions.local_locks import local_lock
 from carrel.actions.policy.tenant_rules import find_cached_rules, load_rules
 from carrel.actions.retry import retry_on_conflict
@@ -23,7 +23,7 @@ from carrel.core.errors import Busy, NotFound, ValidationError, WorkspaceConflic
 from carrel.core.files import file_kinds
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay.compose import File
-from carrel.core.overlay.directories import DirectoryEntry
+from carrel.core.overlay.directories import DirectoryEntry, list_entries
 from carrel.core.overlay.write_condition import WriteCondition
 from carrel.core.runs import Audience
 from carrel.core.sandbox.file_tools import (
@@ -279,7 +279,7 @@ async def list_directory(workspace: WorkspaceFiles, directory: str) -> Sequence[
     if directory:
         workspace.require_visible(Path(directory))
     view = await files.load_view(workspace.ports, (workspace.scope,), prefix)
-    listed = view.list_directory(prefix)
+    listed = _list_visible(workspace, prefix, view)
     if directory and not listed:
         [tree] = await workspace.ports.trees.read((workspace.scope,), (Path(directory),))
         head = tree.heads.get(Path(directory))
@@ -287,4 +287,19 @@ async def list_directory(workspace: WorkspaceFiles, directory: str) -> Sequence[
             raise ValidationError(f"{directory} is a file")
         if head is None or head.directory is None:
             raise NotFound(f"directory not found: {directory}")
-    return [entry for entry in listed if workspace.can_see(Path(entry.path))]
+    return listed
+
+
+def _list_visible(
+    workspace: WorkspaceFiles, prefix: str, view: WorkspaceView
+) -> Sequence[DirectoryEntry]:
+    """List what the session may see; what it may not see adds nothing to sizes and times."""
+    by_path = view.workspace.files.items()
+    visible = [file for path, file in by_path if workspace.can_see(path)]
+    directories = {
+        path: head.at
+        for tree in view.layers
+        for path, head in tree.directories.items()
+        if workspace.can_see(path)
+    }
+    return list_entries(prefix, visible, directories)
