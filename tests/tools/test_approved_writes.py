@@ -8,6 +8,7 @@ import pytest
 from tests.support.tenant_fixture import run_approval_workers
 from tests.support.tool_fixture import ToolTenant, create_tool_tenant
 
+from carrel.actions.accounts import secrets
 from carrel.actions.approvals import approvals
 from carrel.actions.files import files
 from carrel.actions.sandbox import workspace_files
@@ -60,6 +61,19 @@ async def test_a_write_to_a_changed_file_is_refused_with_both_texts(anywhere: Po
     )
     assert result.structured["current"] == {"version": 2, "text": "second", "note": ""}
     assert (await tools.files())["plan.md"] == b"second"
+
+
+async def test_a_result_with_a_secret_is_redacted_whole(anywhere: Ports) -> None:
+    tools = await create_tool_tenant(anywhere, mode="ask")
+    for text in (b'quoted "open"-sesame', b"open-sesame"):
+        await workspace_files.write(tools.workspace_files(), PLAN, text)
+        approval = await request_write(tools, "approved")
+        await workspace_files.write(tools.workspace_files(), PLAN, b"second " + text)
+        await secrets.put(tools.ports, tools.owner, "till", text.decode())
+        result = await approve(tools, approval)
+        assert "sesame" not in str(result)
+        requested = {"version": approval.expected_version, "text": "[REDACTED:till]", "note": ""}
+        assert result.structured["requested"] == requested
 
 
 async def test_creation_and_deletion_count_as_changes(anywhere: Ports) -> None:

@@ -75,15 +75,17 @@ async def begin(
 
 @retry_on_conflict()
 async def finish(ports: Ports, tenant: str, id: str, result: ToolResult) -> None:
-    """Store the result of a call. An approval that is not running stays as it is."""
+    """Store the redacted result of a call. An approval that is not running stays as it is."""
     [record] = await ports.records.get(tenant, RecordType.APPROVAL, [id])
     if record is None:
         return
     running = approval_from_record(record)
     if running.status is not ApprovalStatus.RUNNING:
         return
-    text = (await load_rules(ports, tenant)).redact_text(result.content)
-    redacted = result if text == result.content else ToolResult(text, result.is_error)
+    rules = await load_rules(ports, tenant)
+    redacted = ToolResult(
+        rules.redact_text(result.content), result.is_error, rules.redact_fields(result.structured)
+    )
     finished = approvals.finish_approval(running, redacted, ports.clock.now())
     await commit(
         ports, SERVER_AUTHOR, f"finish a call of {finished.tool}", finished, record.revision
