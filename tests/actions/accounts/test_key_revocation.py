@@ -83,6 +83,15 @@ async def test_a_member_revokes_no_key_of_others_with_an_own_one(ports: Ports) -
     assert await is_valid(ports, token)
 
 
+async def test_a_member_learns_nothing_of_the_keys_that_others_created(ports: Ports) -> None:
+    _, owner = await create_tenant(ports)
+    _, member = await add_person(ports, owner, "bob")
+    _, robot = await create_key(ports, owner)
+    await create_key(ports, robot)
+    with pytest.raises(NotFound):
+        await keys.revoke(ports, member, robot.key, with_created=True)
+
+
 async def test_a_key_that_rotates_itself_for_ever_stays_small(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     _, robot = await create_key(ports, owner)

@@ -263,7 +263,7 @@ def _require_carried(actor: Actor, permissions: frozenset[Permission]) -> None:
 async def get(ports: Ports, actor: Actor, id: str) -> Record:
     """Get a key: one of the caller's own, or any if the caller is a tenant admin."""
     key = await get_record(ports, actor.tenant, RecordType.KEY, id)
-    if Permission.TENANT_ADMIN not in actor.permissions and not is_callers_key(actor, key):
+    if not _is_visible(actor, key):
         raise NotFound(f"no such {RecordType.KEY}: {id}")
     return key
 
@@ -318,7 +318,7 @@ async def revoke(
     try:
         revoked.append(await get(ports, actor, id))
     except NotFound:
-        if not revoked:
+        if not any(_is_visible(actor, record) for record in revoked):
             raise
     for record in revoked:
         _require_revocable(actor, record)
@@ -353,6 +353,12 @@ def _require_revocable(actor: Actor, record: Record) -> None:
     key = key_from_record(record)
     scopes = None if key.scopes is None else frozenset(key.scopes)
     _require_carried(actor, effective_permissions(key.kind, actor.role, scopes))
+
+
+def _is_visible(actor: Actor, record: Record) -> bool:
+    """Whether the caller may know of a key or an invitation."""
+    is_own = record.type is RecordType.KEY and is_callers_key(actor, record)
+    return is_own or Permission.TENANT_ADMIN in actor.permissions
 
 
 def is_callers_key(actor: Actor, key: Record) -> bool:
