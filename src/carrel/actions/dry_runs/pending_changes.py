@@ -108,4 +108,6 @@ def _by_path(heads: Iterable[Head]) -> dict[Path, Head]:
 
 
 def _context(actor: Actor) -> str:
-    return f"dry run of {actor.name} in {actor.tenant}"
+    """Context of the caller's rights, since changes that needed them can open private agents."""
+    permissions = " ".join(sorted(actor.permissions))
+    return f"dry run of {actor.name} in {actor.tenant} as {actor.role} with {permissions}"
