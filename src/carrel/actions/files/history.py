@@ -89,11 +89,14 @@ async def _page(
 
 
 async def _earlier_paths(ports: Ports, stack: Stack, path: Path) -> list[tuple[Path, int | None]]:
-    """Paths that a file was moved from, newest first, each with the version to list before."""
+    """Paths that a file was moved from, newest first, each with the version to list before.
+
+    A path that the file came back to is listed once, with its newest versions.
+    """
     visited = {path}
     earlier: list[tuple[Path, int | None]] = []
     before: int | None = None
-    while len(earlier) < _MAX_MOVES:
+    for _ in range(_MAX_MOVES):
         rows = await ports.trees.history(stack[0], path, limit=_HISTORY_LIMIT)
         sources = (
             row.source
@@ -101,11 +104,12 @@ async def _earlier_paths(ports: Ports, stack: Stack, path: Path) -> list[tuple[P
             if row.source and (before is None or row.head.stack_version < before)
         )
         move = next((source for source in sources if source.kind is TransferKind.MOVE), None)
-        if move is None or (path := Path(move.path)) in visited:
+        if move is None:
             break
-        visited.add(path)
-        before = move.version + 1
-        earlier.append((path, before))
+        path, before = Path(move.path), move.version + 1
+        if path not in visited:
+            visited.add(path)
+            earlier.append((path, before))
     return earlier
 
 
