@@ -10,12 +10,13 @@ from msgspec.structs import replace
 from carrel.actions.files import write_checks
 from carrel.actions.files.change_contents import ChangeContents, load_contents
 from carrel.actions.files.change_expansion import ExpandedChanges, expand_changes
+from carrel.actions.files.commit_failures import draft_checks, find_failures
 from carrel.actions.files.commit_results import CommitResult, results_of_heads
 from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
 from carrel.actions.overlay.path_clashes import draft_path_checks
 from carrel.actions.overlay.stacks import load_workspace_revision
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
-from carrel.actions.records import NO_DRAFTS, FileDrafts
+from carrel.actions.records import FileDrafts
 from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor, Permission
 from carrel.core.agents.identity_name import IDENTITY_PATH
@@ -112,13 +113,17 @@ class _FileCommitter(Struct, frozen=True):
         valid = [change for change in expanded.changes if id(change) not in failed]
         contents = await load_contents(self.ports, rules, context, valid)
         plan = plan_commit(context, contents.changes)
-        failures += [*contents.failures, *plan.failures]
-        if failures:
-            raise commit_refusal(failures)
+        failures += contents.failures
+        if failures or plan.failures:
+            others = await find_failures(self.ports, context, contents.changes, drafts)
+            raise commit_refusal([*failures, *others])
         await self._check_identity(context, contents)
         await self._check_directory_count(rules, contents.changes)
         plan = _with_drafts(plan, drafts, is_shared=is_shared)
         heads = await self._commit(rules, plan, agent_layers)
+        if heads is None:
+            occupied = await find_failures(self.ports, context, contents.changes, drafts)
+            raise commit_refusal(occupied) if occupied else Busy.with_conflicts()
         classes = rules.policy.classes if is_shared else None
         return results_of_heads(context, classes, contents, heads)
 
@@ -199,8 +204,11 @@ class _FileCommitter(Struct, frozen=True):
 
     async def _commit(
         self, rules: TenantRules, plan: CommitPlan, agent_layers: AgentLayers | None
-    ) -> Mapping[Path, Head]:
-        """Return the new heads by path. Raises Busy if the changes must be planned again."""
+    ) -> Mapping[Path, Head] | None:
+        """Return the new heads by path, None if a new path is not free.
+
+        Raises Busy if the changes must be planned again.
+        """
         if not plan.writes:
             return {}
         commit = await self._build_commit(rules, plan, agent_layers)
@@ -208,8 +216,10 @@ class _FileCommitter(Struct, frozen=True):
         match outcome:
             case Applied():
                 return {head.path: head for head in outcome.heads}
-            case PathOccupied():
+            case PathOccupied(is_by_variant=True):
                 raise path_occupied_error(outcome)
+            case PathOccupied():
+                return None
             case QuotaExceeded():
                 raise write_checks.quota_error(outcome)
             case ExpectationFailed():
@@ -247,10 +257,5 @@ def _with_drafts(
     plan: CommitPlan, drafts: Mapping[Path, FileDrafts], *, is_shared: bool
 ) -> CommitPlan:
     """The plan with what the store must check once more for new paths."""
-    checks = [
-        check
-        for planned in plan.path_checks
-        for check in drafts.get(planned.path, NO_DRAFTS).path_checks or (planned,)
-    ]
     expects = [expect for path in drafts for expect in drafts[path].expects] if is_shared else ()
-    return replace(plan, path_checks=tuple(checks), expects=(*plan.expects, *expects))
+    return replace(plan, path_checks=draft_checks(plan, drafts), expects=(*plan.expects, *expects))

@@ -39,6 +39,9 @@ async def test_commits_are_whole_or_refused_by_name(ada: httpx.AsyncClient) -> N
     await test_commits.test_every_failed_condition_is_named_and_nothing_is_written(
         ada, "host/workspace"
     )
+    await test_commits.test_every_path_that_is_not_free_is_named_beside_failed_conditions(
+        ada, "agents/marco"
+    )
     await test_commits.test_a_commit_of_an_agent_obeys_the_rules_of_single_writes(ada)
     await test_commits.test_a_file_may_take_the_place_of_a_directory_in_one_commit(ada)
 
