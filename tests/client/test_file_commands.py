@@ -288,6 +288,11 @@ def test_directories_are_made_listed_and_removed(
     ]
     assert "notes/empty/" in carrel.output("ls", f"{agent}/notes", "-d")
     assert "notes/" in carrel.output("ls", agent, "-d")
+    assert carrel.json("ls", f"{agent}/notes/empty", "-d") == {"files": []}
+    [row] = carrel.json("ls", f"{agent}/notes/a.md", "-d")["files"]
+    assert (row["type"], row["path"]) == ("file", "notes/a.md")
+    absent = carrel("ls", f"{agent}/absent", "-d")
+    assert (absent.exit_code, "no such file or directory" in absent.stderr) == (1, True)
 
     output = carrel.output("rm", "-r", f"{agent}/notes")
     assert output == f"{agent}/notes/a.md: removed\n{agent}/notes/empty: removed\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from carrel.cli.console import run
 
@@ -14,12 +14,6 @@ if TYPE_CHECKING:
     from carrel_client.drivers import AsyncDriver
 
 Result = TypeVar("Result")
-
-MAX_PREFIX_LENGTH: Final = 256
-"""Longest path prefix, in characters, that a server filters by.
-
-Longer prefixes are filtered by the client.
-"""
 
 
 @asynccontextmanager

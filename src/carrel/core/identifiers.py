@@ -21,6 +21,8 @@ TimestampMs = int
 """Milliseconds since 1970-01-01 UTC."""
 
 MAX_PATH_BYTES: Final = 1024
+MAX_PREFIX_LENGTH: Final = MAX_PATH_BYTES + 1
+"""Characters of a prefix of paths: a directory and the slash after it."""
 MAX_SEGMENT_BYTES: Final = 255
 
 _PLAIN_PATH: Final = re.compile(
@@ -93,6 +95,11 @@ def parse_wire_path(text: str) -> Path:
             f"{_abbreviate(text)} is not a workspace path: letters, digits, . _ / - only"
         )
     return path
+
+
+def normalize_prefix(text: str) -> str:
+    """Spell a prefix of paths as paths are spelled."""
+    return unicodedata.normalize("NFC", text)
 
 
 def _path_problem(text: str) -> str | None:

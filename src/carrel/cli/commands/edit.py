@@ -14,7 +14,7 @@ import click
 
 from carrel.cli import formatting
 from carrel.cli.commands.put import PINNED_HINT, print_written
-from carrel.cli.connection import MAX_PREFIX_LENGTH, files_of, run_on_server
+from carrel.cli.connection import files_of, run_on_server
 from carrel.cli.console import EXIT_FAILED, fail, print_json, server_options
 from carrel.cli.targets import FILE, Target
 
@@ -73,7 +73,7 @@ async def _read(client: AsyncClient, file: Target) -> File | None:
     try:
         return await files.get(file.path, raw=True)
     except NotFound:
-        await files.list(file.path[:MAX_PREFIX_LENGTH])  # Raises NotFound.
+        await files.list(file.path)  # Raises NotFound.
         return None
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from carrel.cli import formatting
-from carrel.cli.connection import MAX_PREFIX_LENGTH, files_of, run_on_server
+from carrel.cli.connection import files_of, run_on_server
 from carrel.cli.console import format_size, print_json, server_options
 from carrel.cli.targets import TARGET, Target
 
@@ -38,7 +38,7 @@ def ls(target: Target, as_json: bool, long: bool, directory: bool, **options: An
     async def load_rows(client: AsyncClient) -> tuple[FileRow, ...]:
         from carrel_client import NotFound  # noqa: PLC0415 - so that --help stays quick
 
-        rows = await files_of(client, target.owner).list(target.path[:MAX_PREFIX_LENGTH])
+        rows = await files_of(client, target.owner).list(target.path)
         within = f"{target.path}/"
         matches = tuple(r for r in rows if not target.path or f"{r.path}/".startswith(within))
         if target.path and not matches:
@@ -56,10 +56,7 @@ def ls(target: Target, as_json: bool, long: bool, directory: bool, **options: An
 
 
 def _list_directory(target: Target, options: dict[str, Any], *, as_json: bool) -> None:
-    async def load_rows(client: AsyncClient) -> tuple[DirectoryEntry, ...]:
-        return await files_of(client, target.owner).list_directory(target.path)
-
-    entries = run_on_server(load_rows, options, as_json=as_json)
+    entries = run_on_server(lambda client: _load_entries(client, target), options, as_json=as_json)
     if as_json:
         print_json({"files": [formatting.entry_to_json(entry) for entry in entries]})
         return
@@ -74,6 +71,21 @@ def _list_directory(target: Target, options: dict[str, Any], *, as_json: bool) -
     ]
     headers = ("path", "size", "version", "updated")
     formatting.print_table(headers, rows, right_aligned=("size", "version"))
+
+
+async def _load_entries(client: AsyncClient, target: Target) -> tuple[DirectoryEntry, ...]:
+    """What is directly in a directory, or the one file. Raises NotFound."""
+    from carrel_client import NotFound  # noqa: PLC0415 - so that --help stays quick
+
+    files = files_of(client, target.owner)
+    entries = await files.list_directory(target.path)
+    if entries or not target.path:
+        return entries
+    beside = await files.list_directory(target.path.rpartition("/")[0])
+    found = [entry for entry in beside if entry.path == target.path]
+    if not found:
+        raise NotFound(f"no such file or directory: {target}")
+    return tuple(entry for entry in found if not entry.is_directory)
 
 
 def _print_files(files: tuple[FileRow, ...]) -> None:

@@ -9,14 +9,13 @@ from typing import Any, Final
 from msgspec.json import encode
 
 from carrel.core.errors import ValidationError
-from carrel.core.identifiers import Digest
+from carrel.core.identifiers import MAX_PREFIX_LENGTH, Digest, normalize_prefix
 
 _CURSOR: Final = re.compile(r"[A-Za-z0-9._-]{0,128}")
 _DIGEST: Final = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 _CAPITAL_LETTER: Final = re.compile(r"([A-Z])")
 _SNAKE_CASE_LETTER: Final = re.compile(r"_([a-z0-9])")
 _MAX_REASON_LENGTH: Final = 500
-_MAX_PREFIX_LENGTH: Final = 256
 _MAX_CONFIG_FIELDS: Final = 64
 _MAX_CONFIG_BYTES: Final = 2**20
 _MAX_NUMBER: Final = 2**53
@@ -31,9 +30,9 @@ def parse_cursor(text: str) -> str:
 
 
 def parse_prefix(text: str) -> str:
-    if len(text) > _MAX_PREFIX_LENGTH or "\0" in text:
-        raise ValidationError(f"prefix must have at most {_MAX_PREFIX_LENGTH} characters")
-    return text
+    if len(text) > MAX_PREFIX_LENGTH or "\0" in text:
+        raise ValidationError(f"prefix must have at most {MAX_PREFIX_LENGTH} characters")
+    return normalize_prefix(text)
 
 
 def parse_reason(text: str) -> str:

@@ -169,6 +169,19 @@ async def test_a_directory_lists_its_files_and_directories(ada: httpx.AsyncClien
     assert (await ada.get(f"/v1/{root}/files?depth=2")).status_code == 400
 
 
+@pytest.mark.parametrize("directory", ("d" * 200 + "/" + "e" * 200, "Cafe\u0301"))
+async def test_every_directory_that_a_path_may_have_is_listed(
+    ada: httpx.AsyncClient, directory: str
+) -> None:
+    """Also a long one, and one whose name is spelled with a combining accent."""
+    root = "workspaces/team"
+    path = (await put(ada, root, f"{directory}/a.md", "a"))["path"]
+    for query in ({}, {"depth": "1"}):
+        listed = await ada.get(f"/v1/{root}/files", params={"prefix": f"{directory}/", **query})
+        assert listed.status_code == 200, listed.text
+        assert [row["path"] for row in listed.json()["files"]] == [path]
+
+
 @pytest.mark.parametrize("root", ("host/workspace", *ROOTS))
 async def test_an_empty_directory_exists_until_it_is_removed(
     ada: httpx.AsyncClient, root: str

@@ -11,7 +11,7 @@ import msgspec
 
 from carrel.actions.files.files import render_content
 from carrel.core.errors import Conflict
-from carrel.core.identifiers import Digest, TimestampMs, digest
+from carrel.core.identifiers import MAX_PREFIX_LENGTH, Digest, TimestampMs, digest
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.directories import DirectoryEntry
 from carrel.core.overlay.file_classes import FileClass
@@ -269,7 +269,7 @@ class UploadQuery(WireUploadQuery, frozen=True):
 
 
 class FileListQuery(RequestModel, frozen=True):
-    prefix: Annotated[str, msgspec.Meta(max_length=256)] = ""
+    prefix: Annotated[str, msgspec.Meta(max_length=MAX_PREFIX_LENGTH)] = ""
     depth: _Depth = None
     content: bool = False
     raw: bool = False

@@ -20,7 +20,7 @@ from carrel.core.errors import (
     WorkspaceConflict,
     WorkspaceTooLarge,
 )
-from carrel.core.identifiers import Path, ScopeKind, Stack
+from carrel.core.identifiers import Path, ScopeKind, Stack, normalize_prefix
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.write_condition import parse_condition
 from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
@@ -130,19 +130,20 @@ def _list_endpoint(collection: FileCollection) -> Endpoint:
         readable = await collection.load_readable_stack(request)
         stack, inherited_only = readable.stack, readable.inherited_only
         include_content = not collection.wire and request.query.content
+        prefix = normalize_prefix(request.query.prefix)
         variant = _listing_variant(collection, request)
         etag = await files.load_etag(
-            request.ports, stack, request.query.prefix, variant, inherited_only=inherited_only
+            request.ports, stack, prefix, variant, inherited_only=inherited_only
         )
         if etag_matches(request, etag):
             return _with_agent_header(not_modified(etag), stack)
 
         async def build() -> FileListModel | OverlayFileListModel | DirectoryListModel | SharedBody:
             view = await files.load_view(
-                request.ports, stack, request.query.prefix, inherited_only=inherited_only
+                request.ports, stack, prefix, inherited_only=inherited_only
             )
             result = await _build_listing(collection, request, view, include_content)
-            raise_if_superseded(etag, view.etag(request.query.prefix, variant), result)
+            raise_if_superseded(etag, view.etag(prefix, variant), result)
             return result
 
         responses, scope_key = request.caches.responses, (request.ports.store, stack[0].tenant)
@@ -177,7 +178,7 @@ async def _build_listing(
     collection: FileCollection, request: AnyRequest, view: WorkspaceView, include_content: bool
 ) -> FileListModel | OverlayFileListModel | DirectoryListModel | SharedBody:
     if request.query.depth is not None:
-        entries = view.list_directory(request.query.prefix)
+        entries = view.list_directory(normalize_prefix(request.query.prefix))
         visible = (entry for entry in entries if not collection.wire or Path(entry.path).fits_wire)
         return DirectoryListModel(files=[directory_entry_to_model(entry) for entry in visible])
     if include_content and not (request.query.raw or request.query.prefix):
