@@ -8,12 +8,16 @@ import random
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path as File
+from typing import Any
 
 import httpx
 import pytest
 from tests.support.server_process import ServerProcess, carrel, serving
+from tests.support.services.s3 import Bucket
 
 KILLS = 6
+KILLS_ELSEWHERE = 3
+"""On PostgreSQL and S3."""
 PATHS = 1000
 ROOT = "/v1/workspaces/killed"
 
@@ -75,15 +79,33 @@ async def load_state(live: ServerProcess) -> tuple[set[str], set[str], int]:
     return numbers, {name.removeprefix("at-") for name in directories}, len(rows)
 
 
-def test_a_killed_commit_is_applied_whole_or_not_at_all(tmp_path: File) -> None:
+@pytest.fixture(params=["sqlite", "postgres and s3"])
+def location(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Settings of the store; every second content is large enough to be in the bucket."""
+    if request.param == "sqlite":
+        return {}
+    bucket: Bucket = request.getfixturevalue("s3_bucket")
+    return {
+        "database_url": request.getfixturevalue("postgres_url"),
+        "blobs_url": f"s3://{bucket.name}",
+        "s3_endpoint": bucket.endpoint,
+        "s3_access_key": bucket.access_key,
+        "s3_secret_key": bucket.secret_key,
+        "inline_bytes": "256",
+    }
+
+
+def test_a_killed_commit_is_applied_whole_or_not_at_all(
+    tmp_path: File, location: dict[str, Any]
+) -> None:
     chance, number = random.Random(15), 0
-    with serving(tmp_path) as live:
+    with serving(tmp_path, **location) as live:
         elapsed = asyncio.run(commit_first(live))
-    for _ in range(KILLS):
-        with serving(tmp_path) as live:
+    for _ in range(KILLS_ELSEWHERE if location else KILLS):
+        with serving(tmp_path, **location) as live:
             delay = elapsed * chance.uniform(0.2, 1.1)
             is_acknowledged = asyncio.run(commit_and_kill(live, number + 1, delay))
-        with serving(tmp_path) as live:
+        with serving(tmp_path, **location) as live:
             numbers, moved_files, count = asyncio.run(load_state(live))
         assert count == PATHS
         assert numbers == moved_files
@@ -92,5 +114,5 @@ def test_a_killed_commit_is_applied_whole_or_not_at_all(tmp_path: File) -> None:
         assert current == number + 1 or not is_acknowledged
         number = current
     for command in (("doctor",), ("gc", "--grace", "0"), ("doctor",)):
-        report = carrel(tmp_path, *command)
+        report = carrel(tmp_path, *command, **location)
         assert report.returncode == 0, report.stdout + report.stderr
