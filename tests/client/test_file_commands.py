@@ -258,6 +258,8 @@ def test_mv_refuses_stale_etags_replaced_targets_and_absent_files(
     assert carrel("mv", f"{agent}/notes/a.md", "notes/b.md", "--new").exit_code == 1
     assert carrel("mv", f"{agent}/notes/absent.md", "notes/c.md").exit_code == 1
     assert carrel("mv", f"{agent}/notes/a.md", "../c.md").exit_code == 2
+    repeated = carrel("mv", "workspaces/team/a.md", "workspaces/team/b.md")
+    assert (repeated.exit_code, "leave out workspaces/team/" in repeated.stderr) == (2, True)
     assert carrel.output("cat", f"{agent}/notes/a.md") == "a"
 
 

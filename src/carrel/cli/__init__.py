@@ -11,7 +11,7 @@ import click
 from carrel.core.version import VERSION
 
 _READ_COMMANDS: Final = ("ls", "cat", "log", "diff", "explain")
-_WRITE_COMMANDS: Final = ("put", "edit", "rm", "mv", "cp", "mkdir", "import")
+_WRITE_COMMANDS: Final = ("put", "edit", "rm", "mv", "cp", "mkdir", "commit", "import")
 _FILE_COMMANDS: Final = (*_READ_COMMANDS, *_WRITE_COMMANDS)
 _REVIEW_COMMANDS: Final = ("pins", "accept", "rollback")
 _RECORD_COMMANDS: Final = ("agents", "templates", "people", "invite")
@@ -38,8 +38,9 @@ Modules import heavy dependencies lazily, to keep `--help` fast.
 """
 
 
+_FILE_TREE_COMMANDS: Final = ("mv", "cp", "mkdir", "rm", "commit")
 _MODULES: Final = {
-    **dict.fromkeys(("mv", "cp", "mkdir", "rm"), "file_tree"),
+    **dict.fromkeys(_FILE_TREE_COMMANDS, "file_tree"),
     "invite": "people",
     "entries": "sessions",
 }

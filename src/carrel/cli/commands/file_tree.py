@@ -1,21 +1,30 @@
-"""`carrel mv`, `cp`, `mkdir` and `rm`: move, copy, create and delete files and directories."""
+"""`carrel mv`, `cp`, `mkdir`, `rm` and `commit`: change files and directories together."""
 
 from __future__ import annotations
 
-import dataclasses
+import sys
 from collections.abc import Callable
+from pathlib import Path as Local
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from carrel.cli import formatting
 from carrel.cli.commands.put import quote_etag
+from carrel.cli.commit_changes import (
+    CommitFileError,
+    commit_to_json,
+    parse_commit,
+    print_changes,
+    run_commit,
+)
 from carrel.cli.connection import files_of, run_on_server
-from carrel.cli.console import print_json, server_options
-from carrel.cli.targets import FILE, Target, TargetError, parse_path
+from carrel.cli.console import PathArgument, fail, print_json, server_options
+from carrel.cli.targets import FILE, OWNER, Target, TargetError, TargetOwner, parse_path
 
 if TYPE_CHECKING:
-    from carrel_client import AsyncClient, ChangedFile, CommitResult
+    from carrel_client import AsyncClient, CommitResult
+    from carrel_client.file_changes import FileChange
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -57,6 +66,9 @@ def _transfer(
     kind: str, source: Target, to: str, options: dict[str, Any], *, as_json: bool
 ) -> None:
     """Move or copy, and print what every file became."""
+    location = "/".join(filter(None, (source.owner.kind, source.owner.name)))
+    if to.startswith(f"{location}/"):
+        raise click.UsageError(f"TO is a path there: leave out {location}/")
     facts = {name: options.pop(name) for name in ("if_match", "new", "accept", "reason")}
     path = to + source.path.rpartition("/")[2] if to.endswith("/") else to
 
@@ -72,7 +84,7 @@ def _transfer(
             reason=facts["reason"],
         )
 
-    result = run_on_server(run, options, as_json=as_json)
+    result = run_commit(run, options, as_json=as_json)
     if as_json:
         print_json(commit_to_json(result))
         return
@@ -80,17 +92,6 @@ def _transfer(
         if change.moved_from is not None:
             line = f"{change.moved_from} -> {change.path}"
             click.echo(f"{formatting.printable(line)}: version {change.version or 'unchanged'}")
-
-
-def commit_to_json(result: CommitResult) -> dict[str, Any]:
-    changes = [_change_to_json(change) for change in result.changes]
-    return {"ok": True, "revision": result.revision, "changes": changes}
-
-
-def _change_to_json(change: ChangedFile) -> dict[str, Any]:
-    names = {"moved_from": "from", "file_id": "fileId"}
-    facts = dataclasses.asdict(change)
-    return {names.get(name, name): fact for name, fact in facts.items()}
 
 
 @click.command()
@@ -139,7 +140,7 @@ def mkdir(directory: Target, as_json: bool, reason: str | None, **options: Any) 
     async def make(client: AsyncClient) -> CommitResult:
         return await files_of(client, directory.owner).make_directory(directory.path, reason=reason)
 
-    result = run_on_server(make, options, as_json=as_json)
+    result = run_commit(make, options, as_json=as_json)
     if as_json:
         print_json(commit_to_json(result))
     else:
@@ -205,9 +206,48 @@ def _remove_directory(
         files = files_of(client, directory.owner)
         return await files.remove_directory(directory.path, recursive=True, reason=reason)
 
-    result = run_on_server(remove, options, as_json=as_json)
+    result = run_commit(remove, options, as_json=as_json)
     if as_json:
         print_json(commit_to_json(result))
         return
     for change in result.changes:
         click.echo(formatting.printable(f"{directory.owner}/{change.path}: removed"))
+
+
+@click.command()
+@click.argument("owner", type=OWNER, metavar="WHERE")
+@click.argument(
+    "source", type=PathArgument(allow_dash=True, path_type=str), metavar="[FILE|-]", default="-"
+)
+@server_options
+@click.option("--reason", help="Reason, for the history; instead of that in FILE.")
+def commit(
+    owner: TargetOwner, source: str, as_json: bool, reason: str | None, **options: Any
+) -> None:
+    """Apply up to 1,000 changes together, or none.
+
+    WHERE is an agent, templates/NAME, defaults or workspaces/ID. FILE or standard input is JSON as
+    POST …/commits takes it: {"writes": [{"op": "put", "path": …, "content": …}, …]}, with op put,
+    delete, move or copy. Exit code 1: refused, with every change that failed, and nothing was
+    written.
+    """
+    changes, reason_in_file = _read_commit(source, as_json=as_json)
+
+    async def apply(client: AsyncClient) -> CommitResult:
+        return await files_of(client, owner).commit(changes, reason=reason or reason_in_file)
+
+    result = run_commit(apply, options, as_json=as_json)
+    if as_json:
+        print_json(commit_to_json(result))
+    else:
+        print_changes(result)
+
+
+def _read_commit(source: str, *, as_json: bool) -> tuple[list[FileChange], str | None]:
+    try:
+        text = sys.stdin.buffer.read() if source == "-" else Local(source).read_bytes()
+        return parse_commit(text)
+    except OSError as problem:
+        fail(f"{source}: {problem.strerror}", as_json=as_json)
+    except CommitFileError as problem:
+        fail(f"{source}: {problem}", as_json=as_json)

@@ -82,10 +82,10 @@ async def _load_entries(client: AsyncClient, target: Target) -> tuple[DirectoryE
     if entries or not target.path:
         return entries
     beside = await files.list_directory(target.path.rpartition("/")[0])
-    found = [entry for entry in beside if entry.path == target.path]
-    if not found:
+    matches = [entry for entry in beside if entry.path == target.path]
+    if not matches:
         raise NotFound(f"no such file or directory: {target}")
-    return tuple(entry for entry in found if not entry.is_directory)
+    return tuple(entry for entry in matches if not entry.is_directory)
 
 
 def _print_files(files: tuple[FileRow, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Limits, encodings and letter case of the files of one commit."""
+"""Limits, encodings, letter case and free paths of the files of one commit."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tests.support.full_app import open_full_app
 from tests.support.rest_tenant import create_overlay_agent
 
 pytestmark = pytest.mark.anyio
+PUTS = [{"op": "put", "path": path, "content": "x"} for path in ("notes/file", "notes/dir/a.md")]
 
 
 @pytest.fixture
@@ -54,3 +55,36 @@ async def test_new_paths_of_one_commit_collide_in_letter_case(ada: httpx.AsyncCl
     assert refused.status_code == 400, refused.text
     assert (await commit(ada, "templates/sales", writes[0])).status_code == 200
     assert (await commit(ada, "templates/sales", writes[1])).status_code == 400
+
+
+@pytest.mark.parametrize("root", ("shared", "agents/marco", "templates/sales", "defaults"))
+async def test_every_path_that_is_not_free_is_named_beside_failed_conditions(
+    ada: httpx.AsyncClient, root: str
+) -> None:
+    if root == "shared":
+        created = await ada.post("/accounts/me/workspaces", json={"name": "shared"})
+        root = f"workspaces/{created.json()['workspaceId']}"
+    await commit(ada, root, *PUTS)
+    await ada.post(f"/v1/{root}/directories", json={"path": "notes/empty"})
+    before = (await ada.get(f"/v1/{root}/files")).json()
+    occupied = [
+        {"op": "put", "path": "notes/new.md", "content": "new"},
+        {"op": "put", "path": "notes/file/a.md", "content": "y"},
+        {"op": "put", "path": "notes/file/b.md", "content": "y"},
+        {"op": "put", "path": "notes/dir", "content": "y"},
+        {"op": "copy", "path": "notes/dir/a.md", "to": "notes/empty"},
+        {"op": "put", "path": "notes/other", "content": "y"},
+        {"op": "put", "path": "notes/other/below", "content": "y"},
+    ]
+    stale = {"op": "delete", "path": "notes/absent.md", "ifMatch": "*"}
+    free = {"op": "delete", "path": "notes/file", "ifMatch": '"v9"'}
+
+    response = await commit(ada, root, *occupied[:5])
+    assert (response.status_code, response.json()["error"]) == (409, "conflict")
+    assert [row["index"] for row in response.json()["details"]["failed"]] == [1, 2, 3, 4]
+    response = await commit(ada, root, *occupied, stale)
+    assert response.json()["error"] == "workspace_conflict"
+    assert [row["index"] for row in response.json()["details"]["failed"]] == [1, 2, 3, 4, 6, 7]
+    response = await commit(ada, root, *occupied[:3], free)
+    assert [row["index"] for row in response.json()["details"]["failed"]] == [3]
+    assert (await ada.get(f"/v1/{root}/files")).json() == before

@@ -134,40 +134,6 @@ async def test_every_failed_condition_is_named_and_nothing_is_written(
     assert await texts(ada, root) == before
 
 
-@pytest.mark.parametrize("root", ("shared", "agents/marco", "templates/sales", "defaults"))
-async def test_every_path_that_is_not_free_is_named_beside_failed_conditions(
-    ada: httpx.AsyncClient, root: str
-) -> None:
-    if root == "shared":
-        created = await ada.post("/accounts/me/workspaces", json={"name": "shared"})
-        root = f"workspaces/{created.json()['workspaceId']}"
-    await put(ada, root, "notes/file")
-    await put(ada, root, "notes/dir/a.md")
-    await ada.post(f"/v1/{root}/directories", json={"path": "notes/empty"})
-    before = await texts(ada, root)
-    occupied = [
-        {"op": "put", "path": "notes/new.md", "content": "new"},
-        {"op": "put", "path": "notes/file/a.md", "content": "y"},
-        {"op": "put", "path": "notes/file/b.md", "content": "y"},
-        {"op": "put", "path": "notes/dir", "content": "y"},
-        {"op": "copy", "path": "notes/dir/a.md", "to": "notes/empty"},
-        {"op": "put", "path": "notes/other", "content": "y"},
-        {"op": "put", "path": "notes/other/below", "content": "y"},
-    ]
-    stale = {"op": "delete", "path": "notes/absent.md", "ifMatch": "*"}
-    free = {"op": "delete", "path": "notes/file", "ifMatch": '"v9"'}
-
-    response = await commit(ada, root, *occupied[:5])
-    assert (response.status_code, response.json()["error"]) == (409, "conflict")
-    assert [row["index"] for row in response.json()["details"]["failed"]] == [1, 2, 3, 4]
-    response = await commit(ada, root, *occupied, stale)
-    assert response.json()["error"] == "workspace_conflict"
-    assert [row["index"] for row in response.json()["details"]["failed"]] == [1, 2, 3, 4, 6, 7]
-    response = await commit(ada, root, *occupied[:3], free)
-    assert [row["index"] for row in response.json()["details"]["failed"]] == [3]
-    assert await texts(ada, root) == before
-
-
 @pytest.mark.parametrize("root", ROOTS)
 async def test_conditions_that_hold_are_met_by_a_commit(ada: httpx.AsyncClient, root: str) -> None:
     etag = (await put(ada, root, "notes/a.md"))["etag"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.server.rest.files import test_commits, test_moves
+from tests.server.rest.files import test_commit_limits, test_commits, test_moves
 from tests.support.full_app import FullApp, create_rest_app
 from tests.support.rest_tenant import create_overlay_agent
 from tests.support.stores import ports_over
@@ -39,7 +39,7 @@ async def test_commits_are_whole_or_refused_by_name(ada: httpx.AsyncClient) -> N
     await test_commits.test_every_failed_condition_is_named_and_nothing_is_written(
         ada, "host/workspace"
     )
-    await test_commits.test_every_path_that_is_not_free_is_named_beside_failed_conditions(
+    await test_commit_limits.test_every_path_that_is_not_free_is_named_beside_failed_conditions(
         ada, "agents/marco"
     )
     await test_commits.test_a_commit_of_an_agent_obeys_the_rules_of_single_writes(ada)
