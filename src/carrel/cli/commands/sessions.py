@@ -153,9 +153,9 @@ def _shorten(text: str) -> str:
 
 @click.group()
 def entries() -> None:
-    """Append and remove entries of a session; carrel sessions shows them.
+    """Append and remove entries of a session.
 
-    AGENT is an id or a slug, SESSION the id of one of its sessions.
+    AGENT is an id or a slug, SESSION the id of one of its sessions. carrel sessions shows them.
     """
 
 
