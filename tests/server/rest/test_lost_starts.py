@@ -29,7 +29,7 @@ SECRET_RESPONSES: Final = {
 }
 """Their responses have a secret that is shown once: a lost one is answered with 409."""
 REPEATABLE: Final = {
-    *("runs_cancel", "sessions_close", "sessions_delete", "approvals_answer", "purge_purge"),
+    *("runs_cancel", "sessions_close", "approvals_answer", "purge_purge"),
     *("pins_accept_for_all", "pins_accept_default_for_all"),
     *("pins_roll_back_for_all", "pins_roll_back_default_for_all"),
     *(f"{layer}_files_redact" for layer in ("agents", "templates", "defaults", "workspaces")),
@@ -209,6 +209,48 @@ async def test_a_lost_dream_is_not_answered_with_a_later_one(
     assert (await client.request(**remember)).status_code == 404, "nothing is remembered again"
     assert (await retry(client, supersede)).json()["content"] == "Ada likes mate"
     assert len((await client.get(memories)).json()["items"]) == 1
+
+
+async def test_a_lost_deletion_of_a_session_is_answered_and_deletes_no_later_one(
+    any_server: FullApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, client = any_server, await any_server.owner()
+    assert (await client.post("/v1/agents", json={"slug": "kate", "name": "Kate"})).is_success
+    root = "/v1/agents/kate/sessions"
+    for again in (False, True):
+        key = {"Idempotency-Key": f"delete-{again}"}
+        assert (await client.post(root, json={"id": "call"})).status_code == 201
+        request: dict[str, Any] = {"method": "DELETE", "url": f"{root}/call", "headers": key}
+        await lose(server, client, monkeypatch, **request)
+        if again:
+            assert (await client.post(root, json={"id": "call"})).status_code == 201
+
+        assert (await retry(client, request)).status_code == 204
+
+        assert (await client.get(f"{root}/call")).status_code == (200 if again else 404)
+
+
+async def test_a_deletion_of_a_session_that_a_crash_interrupted_is_completed_by_the_retry(
+    any_server: FullApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, client = any_server, await any_server.owner()
+    assert (await client.post("/v1/agents", json={"slug": "kate", "name": "Kate"})).is_success
+    root = "/v1/agents/kate/sessions"
+    assert (await client.post(root, json={"id": "call"})).status_code == 201
+
+    async def die(*_: object) -> None:
+        raise Killed
+
+    key = {"Idempotency-Key": "k"}
+    request: dict[str, Any] = {"method": "DELETE", "url": f"{root}/call", "headers": key}
+    with monkeypatch.context() as crash, pytest.raises(Killed):
+        crash.setattr(server.ports.sessions, "delete", die, raising=False)
+        await client.request(**request)
+    assert (await client.get(f"{root}/call")).status_code == 200
+
+    assert (await retry(client, request)).status_code == 204
+
+    assert (await client.get(f"{root}/call")).status_code == 404
 
 
 async def test_a_delivery_is_not_sent_again_after_the_response_of_its_replay_was_lost(

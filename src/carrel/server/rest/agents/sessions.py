@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.actions.sessions import sessions, transcripts
-from carrel.actions.sessions.erasure import delete_session
+from carrel.actions.sessions.erasure import delete_session, finish_deletion
 from carrel.actions.sessions.sessions import SessionRequest
 from carrel.core.access import Permission
 from carrel.core.errors import Busy, Conflict, NotFound, ValidationError
@@ -201,6 +201,12 @@ async def close(request: Request) -> Response:
     return Response.json(session_to_model(session))
 
 
+async def _rebuild_delete(request: Request, versions: tuple[int, ...]) -> Response:
+    params = request.params
+    await finish_deletion(request.ports, request.actor, params["id"], params["sid"], versions[0])
+    return Response.empty(204)
+
+
 @endpoint(
     "DELETE",
     SESSIONS_PATH + "/{sid}",
@@ -210,11 +216,14 @@ async def close(request: Request) -> Response:
     id="sessions_delete",
     tag=SESSIONS_TAG,
     idempotent=True,
+    rebuild=_rebuild_delete,
 )
 async def delete(request: Request) -> Response:
     """Erase a session: its entries, index, file and approvals."""
     params = request.params
-    await delete_session(request.ports, request.actor, params["id"], params["sid"])
+    await delete_session(
+        request.ports, request.actor, params["id"], params["sid"], request.idempotency_key
+    )
     return Response.empty(204)
 
 
