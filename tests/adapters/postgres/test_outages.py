@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from carrel.adapters.postgres import database as postgres
-from carrel.adapters.postgres.database import Database, open_database
+from carrel.adapters.postgres.database import Database, exclusive_connection, open_database
 from carrel.core.outages import Unreachable
 
 pytestmark = pytest.mark.anyio
@@ -112,3 +112,24 @@ async def test_of_several_hosts_one_that_takes_writes_is_used(empty_postgres_url
     with pytest.raises(ConnectionRefusedError):
         async with open_database(url, 2):
             pass
+
+
+async def test_a_server_that_accepts_no_connection_is_unreachable(empty_postgres_url: str) -> None:
+    name = urlsplit(empty_postgres_url).path[1:]
+    other = urlsplit(empty_postgres_url)._replace(path="/postgres").geturl()
+    admin = await asyncpg.connect(other)
+    try:
+        async with open_database(empty_postgres_url, 1) as database:
+            await admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
+            await admin.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1",
+                name,
+            )
+            assert {await use(database), await use(database)} == {"unreachable"}
+            with pytest.raises(Unreachable, match="the database is unreachable"):
+                async with exclusive_connection(empty_postgres_url):
+                    pass
+            await admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
+            assert await use(database) == "1"
+    finally:
+        await admin.close()

@@ -13,7 +13,7 @@ import asyncpg
 from carrel.adapters.postgres.rows import Row
 from carrel.core import sql_statements
 from carrel.core.errors import ValidationError
-from carrel.core.outages import StorageFull, Unreachable
+from carrel.core.outages import CorruptContent, StorageFull, Unreachable
 
 PACKAGE_FILES: Final = files("carrel.adapters.postgres")
 STATEMENTS: Final = sql_statements.parse_statements(
@@ -57,6 +57,7 @@ _OUTAGES: Final = (
     asyncpg.ReadOnlySQLTransactionError,
 )
 """Errors of a server that is down, restarting, overloaded, misconfigured or a standby."""
+_DAMAGE: Final = (asyncpg.DataCorruptedError, asyncpg.IndexCorruptedError)
 
 
 class Database:
@@ -104,7 +105,8 @@ class Database:
         New connections go to the server that then takes writes, for example after a failover.
         """
         with self._translate_errors():
-            connection = await self._pool.acquire(timeout=_CONNECT_TIMEOUT_SECONDS)
+            with _translate_refusals():
+                connection = await self._pool.acquire(timeout=_CONNECT_TIMEOUT_SECONDS)
             try:
                 yield connection
             except _WRONG_SERVER_ERRORS:
@@ -126,18 +128,31 @@ class Database:
 
 @contextmanager
 def translate_driver_errors() -> Iterator[None]:
-    """Raise outages as such, and ValidationError for text that PostgreSQL cannot store."""
+    """Raise outages and damage as such, ValidationError for text that cannot be stored."""
     try:
         yield
     except (asyncpg.CharacterNotInRepertoireError, asyncpg.UntranslatableCharacterError) as error:
         raise ValidationError("text contains a character that cannot be stored") from error
     except asyncpg.DiskFullError as error:
         raise StorageFull("database") from error
+    except _DAMAGE as error:
+        raise CorruptContent("the database: a page is damaged") from error
     except (Unreachable, StorageFull):
         raise
     except asyncpg.DataError:
         raise  # an InterfaceError, but of an argument
     except _OUTAGES as error:
+        raise Unreachable("database", type(error).__name__) from error
+
+
+@contextmanager
+def _translate_refusals() -> Iterator[None]:
+    """Raise Unreachable if the server refuses a connection, for whatever reason."""
+    try:
+        yield
+    except asyncpg.DiskFullError:
+        raise
+    except asyncpg.PostgresError as error:
         raise Unreachable("database", type(error).__name__) from error
 
 
@@ -178,12 +193,13 @@ async def _skip_reset(connection: Any) -> None:
 async def exclusive_connection(url: str) -> AsyncIterator[asyncpg.Connection]:
     """Open a separate connection for long operations, with default planning."""
     with translate_driver_errors():
-        connection = await asyncpg.connect(
-            url,
-            server_settings=_SESSION_SETTINGS,
-            timeout=_CONNECT_TIMEOUT_SECONDS,
-            target_session_attrs=_required_session(url),
-        )
+        with _translate_refusals():
+            connection = await asyncpg.connect(
+                url,
+                server_settings=_SESSION_SETTINGS,
+                timeout=_CONNECT_TIMEOUT_SECONDS,
+                target_session_attrs=_required_session(url),
+            )
         try:
             yield connection
         finally:

@@ -20,6 +20,7 @@ from carrel.adapters.postgres.sessions import index_batch
 from carrel.core.errors import Conflict
 from carrel.core.identifiers import Digest, TimestampMs
 from carrel.core.maintenance.tables import TABLES, key_columns
+from carrel.core.outages import CorruptContent
 from carrel.core.search.full_text import SEARCHED_TYPES, index_terms
 
 Rows = Sequence[Sequence[Any]]
@@ -43,20 +44,45 @@ _AFTER_RESTORE: Final = (
 
 
 class PostgresSnapshot:
-    def __init__(self, connection: asyncpg.Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: asyncpg.Connection, *, skip_damaged: bool) -> None:
+        self._connection, self._skip_damaged = connection, skip_damaged
+        self._damage: list[tuple[str, str]] = []
 
     async def count(self, table: str) -> int:
-        return int(await self._connection.fetchval(f"SELECT count(*) FROM ({_select(table)}) AS x"))
+        try:
+            async with self._savepoint():
+                sql = f"SELECT count(*) FROM ({_select(table)}) AS x"
+                return int(await self._connection.fetchval(sql))
+        except CorruptContent:
+            return 0
 
     async def rows(self, table: str, batch: int = 1000) -> AsyncIterator[Rows]:
         cursor = await self._connection.cursor(_select(table))
-        while batch_rows := await cursor.fetch(min(batch, _BATCH_SIZES.get(table, batch))):
+        size = min(batch, _BATCH_SIZES.get(table, batch))
+        while batch_rows := await self._fetch(table, cursor, size):
             yield [tuple(row) for row in batch_rows]
 
+    async def _fetch(self, table: str, cursor: Any, size: int) -> Rows:
+        """Fetch rows; none after a damaged page, if such pages are skipped."""
+        try:
+            async with self._savepoint():
+                return cast(Rows, await cursor.fetch(size))
+        except CorruptContent as error:
+            if not self._skip_damaged:
+                raise CorruptContent(f"table {table}: {error}; run carrel doctor") from error
+            self._damage.append((f"table {table}", f"rows cannot be read: {error.__cause__}"))
+            return ()
+
+    @asynccontextmanager
+    async def _savepoint(self) -> AsyncIterator[None]:
+        """After damage in this block the snapshot can still be read."""
+        with translate_driver_errors():
+            async with self._connection.transaction():
+                yield
+
     async def find_damage(self) -> Sequence[tuple[str, str]]:
-        """Nothing: the server has its own checks and fails on damaged pages."""
-        return ()
+        """Tables of which rows could not be read; the server has its own check of indexes."""
+        return self._damage
 
 
 class PostgresMaintenance:
@@ -79,7 +105,7 @@ class PostgresMaintenance:
             connection.transaction(isolation="repeatable_read", readonly=True),
         ):
             await connection.fetchval(STATEMENTS["ping"])  # the first statement fixes the snapshot
-            yield PostgresSnapshot(connection)
+            yield PostgresSnapshot(connection, skip_damaged=skip_damaged)
 
     async def load(self, rows: AsyncIterator[tuple[str, Rows]]) -> None:
         async with exclusive_connection(self._database.url) as connection, connection.transaction():
