@@ -131,6 +131,22 @@ async def test_equal_bytes_under_two_paths_have_their_own_times(tools: ToolTenan
     assert len(await tools.history("d/b")) == 1
 
 
+async def test_files_of_equal_bytes_and_time_are_two_files(tools: ToolTenant) -> None:
+    await bash(tools, "mkdir d; echo x > a; chmod 640 a; touch -d @1000 a; cp -p a d/a")
+    assert await bash(tools, "stat -c '%a %Y' d/a; cp a d/a") == "640 1000\n"
+    await bash(tools, "touch -d @1000 d/a")
+    assert await bash(tools, 'python3 -c \'import os; os.rename("a", "d/a")\'; ls') == "d\n"
+
+
+async def test_a_directory_becomes_a_file_and_the_reverse_without_a_warning(
+    tools: ToolTenant,
+) -> None:
+    await bash(tools, "mkdir -p empty full; echo x > full/f; touch -d @1000 full")
+    assert await bash(tools, "rm -r empty full; echo y > empty; echo z > full") == ""
+    assert await bash(tools, "cat *; rm *; mkdir empty; echo x > empty/f") == "y\nz\n"
+    assert await tools.files() == {"empty/f": b"x\n"}
+
+
 async def test_a_call_that_changes_nothing_writes_nothing(tools: ToolTenant) -> None:
     await bash(tools, "mkdir -p a/b e; echo x > a/b/f; ln -s f a/b/l; chmod 600 a/b/f")
     [before] = await tools.ports.trees.revisions([tools.scope()])
@@ -202,6 +218,12 @@ async def test_directories_of_written_files_are_as_old_as_these(stored: ToolTena
     assert len(set(line.split()[2] for line in before.splitlines())) == 1
     after = await bash(stored, "stat -c '%n %a %.9Y' . d d/e")
     assert after.splitlines() == before.splitlines()[:3]
+
+
+async def test_directories_may_be_older_than_1970(tools: ToolTenant) -> None:
+    await bash(tools, "mkdir -p d/e; touch -d @-1000 d/e; touch -d @-2000 d; touch -d @-3000 .")
+    await end_instances(tools)
+    assert await bash(tools, MODES_AND_TIMES) == ". 755 -3000\nd 755 -2000\nd/e 755 -1000\n"
 
 
 async def test_the_root_stays_accessible(tools: ToolTenant) -> None:

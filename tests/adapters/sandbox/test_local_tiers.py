@@ -205,6 +205,13 @@ async def test_configuration_of_package_managers_is_hidden(
     assert await commands.output_of(read) == "1\n0\n"
 
 
+@pytest.mark.parametrize("name", ["os-release", "debian_version"])
+async def test_the_version_of_the_system_is_readable(commands: CommandRunner, name: str) -> None:
+    expected = (await run_process(["cat", f"/etc/{name}"], check=False)).stdout
+    async with commands.run(f"cat /etc/{name}") as ran:
+        assert ran.stdout == expected
+
+
 async def test_python_is_there_where_python3_is(commands: CommandRunner) -> None:
     commands.put("tool.py", "#!/usr/bin/env python\nprint('ran')\n", FileKind.EXECUTABLE)
     has_python = await commands.output_of("command -v python3 || true")

@@ -60,13 +60,14 @@ def list_directories(tree: Tree, root: RootDirectory = NEW_ROOT) -> WorkspaceDir
         if stored is None:
             time = file_times.get(text, directory_times.get(text))
         else:
-            time = max(mtime_of(own[text], stored), later_times.get(text, 0))
+            time = mtime_of(own[text], stored)
+            time = max(time, later_times.get(text, time))
         attributes[Path(text)] = FileAttributes(stored.mode if stored else None, time)
         _add_time(directory_times, parent_of(text), time)
     if root.mtime_ns is None:
         root_time = file_times.get(_ROOT, directory_times.get(_ROOT))
     else:
-        root_time = max(root.mtime_ns, later_times.get(_ROOT, 0))
+        root_time = max(root.mtime_ns, later_times.get(_ROOT, root.mtime_ns))
     return WorkspaceDirectories(attributes, FileAttributes(root.mode, root_time))
 
 

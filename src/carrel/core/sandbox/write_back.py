@@ -133,7 +133,7 @@ def plan_merge(changes: CommandChanges, tree: Tree, label: str) -> MergePlan:
             )
         else:
             target = path
-            is_concurrent = changes.base.get(path, 0) != tree.version(path)
+            is_concurrent = changes.base.get(path, 0) != _live_version(tree, path)
             if is_concurrent and path not in changes.touched:
                 if _has_same_content(head, entry):
                     continue
@@ -346,6 +346,12 @@ def check_sizes(
     too_many = len(sizes) > max(quota.max_files, files)
     too_large = quota.max_bytes is not None and sum(sizes.values()) > max(quota.max_bytes, size)
     return QuotaExceeded(quota, len(sizes), sum(sizes.values())) if too_many or too_large else None
+
+
+def _live_version(tree: Tree, path: Path) -> int:
+    """Version of a file or directory, 0 if there is neither."""
+    head = tree.heads.get(path) or tree.directories.get(path)
+    return head.version if head else 0
 
 
 def _has_same_content(head: Head | None, entry: Entry) -> bool:

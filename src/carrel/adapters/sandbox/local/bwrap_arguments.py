@@ -31,9 +31,12 @@ ETC_FILES: Final = {
 SHARED_ETC_PATHS: Final = (
     "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "mime.types",
     "protocols", "services", "ssl/certs", "ssl/openssl.cnf", "ca-certificates", "pki/tls/certs",
-    "java-*-openjdk",
+    "java-*-openjdk", "os-release", "debian_version",
 )  # fmt: skip
-"""Paths and patterns below /etc that commands may read. No Java program runs without its own."""
+"""Paths and patterns below /etc that commands may read.
+
+No Java program runs without its own, and pip fails where a system's version may not be read.
+"""
 HIDDEN_DIRECTORIES: Final = ("/usr/etc", "/usr/local/etc")
 """Configuration of package managers, which may hold tokens."""
 _SYSTEM_DIRECTORIES: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")

@@ -78,7 +78,7 @@ def root_attributes(root: int) -> FileAttributes:
 def changed_root(root: int, before: FileAttributes) -> FileAttributes | None:
     """Attributes of the working directory if it has another mode or time."""
     after = root_attributes(root)
-    return None if before in {after, FileAttributes(after.mode)} else after
+    return None if after == before else after
 
 
 def set_root_attributes(root: int, attributes: FileAttributes) -> None:

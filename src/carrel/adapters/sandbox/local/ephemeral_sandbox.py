@@ -226,6 +226,7 @@ class EphemeralSandbox:
             _close_later(stack, root)
             stamps = await self._copy_files(root, materialized, targets)
             await asyncio.to_thread(_set_root_attributes, stage, spec.root)
+            root_before = directory_comparison.root_attributes(root)
             outcome = await command_run.finish()
         finally:
             await shield_until_done(command_run.close())
@@ -234,7 +235,7 @@ class EphemeralSandbox:
         changes = None
         if spec.files is not None:
             changes = await shield_until_done(
-                asyncio.to_thread(_compare_directory, root, materialized, stamps, spec.root)
+                asyncio.to_thread(_compare_directory, root, materialized, stamps, root_before)
             )
         return LocalResult(outcome, changes, root, materialized.notes)
 

@@ -49,12 +49,8 @@ class FileCache:
         owner: tuple[int, int] | None,
         max_bytes: int = MAX_CACHE_BYTES,
     ) -> None:
-        self._contents, self._farms, self._owner, self._max_bytes = (
-            contents,
-            farms,
-            owner,
-            max_bytes,
-        )
+        self._contents, self._farms = contents, farms
+        self._owner, self._max_bytes = owner, max_bytes
         self._lock = threading.Lock()
         self._farms_by_key: OrderedDict[str, MaterializedFiles] = OrderedDict()
         self._users: dict[str, int] = {}
@@ -213,7 +209,7 @@ class FileCache:
             safe_walk.remove_directory(farm)
         farm.mkdir(mode=0o755)
         self._set_owner(farm)
-        created = {""}
+        created, linked = {""}, set[File]()
         for path, input_file in materialized.files.items():
             self._make_directories(farm, path.text.rpartition("/")[0], created)
             if input_file.kind is FileKind.LINK:
@@ -221,11 +217,21 @@ class FileCache:
                 self._set_owner(farm / path.text)
                 _set_time(farm / path.text, input_file.mtime_ns)
             else:
-                self._link_content(input_file, farm / path.text)
+                self._add_content(input_file, farm / path.text, linked)
         for directory in materialized.directories:
             self._make_directories(farm, directory.text, created)
         for path in sorted(materialized.directories, reverse=True):  # the deepest first
             _set_attributes(farm / path.text, materialized.directories[path])
+
+    def _add_content(self, input_file: InputFile, target: File, linked: set[File]) -> None:
+        """Hard-link cached content, or copy it for a second path, which is another file."""
+        content = self._content_path(input_file)
+        if content in linked:
+            shutil.copy2(content, target)
+            self._set_owner(target)
+        else:
+            self._link_content(input_file, target)
+            linked.add(content)
 
     def _link_content(self, input_file: InputFile, target: File) -> None:
         """Hard-link cached content; start a new copy when the link limit is reached."""

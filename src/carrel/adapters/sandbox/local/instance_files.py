@@ -38,6 +38,8 @@ class InstanceFiles:
         """Inode and times of files that are known to be unchanged while these are equal."""
         self._synced_directories: dict[Path, FileAttributes] = {}
         self._synced_root: FileAttributes | None = None
+        self._root_before = FileAttributes()
+        """Attributes of the root before a command; those of the store if it was changed inside."""
         self._compared: tuple[DirEntry, ...] = ()
         """Entries of the last comparison."""
 
@@ -64,10 +66,14 @@ class InstanceFiles:
             else:
                 notes.append(f"missing: {path}, its path is occupied in the sandbox")
         self._update_directories(materialized.directories, entries)
-        if self._synced_root in {None, root}:  # it is unchanged inside
-            root = materialized.root
+        is_unchanged = self._synced_root in {None, root}
         self._synced_root = materialized.root
-        directory_comparison.set_root_attributes(self.root, root)
+        directory_comparison.set_root_attributes(
+            self.root, materialized.root if is_unchanged else root
+        )
+        self._root_before = materialized.root
+        if is_unchanged:
+            self._root_before = directory_comparison.root_attributes(self.root)
         return replace(materialized, files=placed_files, notes=tuple(notes))
 
     def _update_directories(
@@ -138,7 +144,7 @@ class InstanceFiles:
     def compare(self, materialized: MaterializedFiles) -> change_detection.DirectoryChanges:
         """Return files that were changed inside the instance."""
         cutoff = time.time_ns() - CLOCK_TICK_NS
-        root = directory_comparison.changed_root(self.root, materialized.root)
+        root = directory_comparison.changed_root(self.root, self._root_before)
         try:
             entries = tuple(safe_walk.walk(self.root, MAX_ENTRIES))
         except safe_walk.TooManyEntries:
