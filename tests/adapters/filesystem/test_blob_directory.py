@@ -35,6 +35,19 @@ def test_files_are_readable_only_by_their_owner(tmp_path: File) -> None:
     assert (tmp_path / HEX[:2] / HEX[2:4] / HEX).stat().st_mode & 0o077 == 0
 
 
+def test_directories_are_open_to_the_server_alone(tmp_path: File) -> None:
+    before = os.umask(0)
+    try:
+        objects = DirectoryBlobStore(tmp_path / "objects")
+        asyncio.run(objects.put(NAME, BODY))
+        asyncio.run(objects.discard([NAME]))
+    finally:
+        os.umask(before)
+    directories = [place for place in tmp_path.rglob("*") if place.is_dir()]
+    assert len(directories) == 6
+    assert {place.stat().st_mode & 0o777 for place in directories} == {0o700}
+
+
 def test_content_is_synced_before_the_rename_and_the_directory_after_it(
     tmp_path: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,7 +93,7 @@ class DirectoryBlobStore:
         return self._root / "trash"
 
     def _check_space(self) -> None:
-        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_directory(self._root)
         if os.statvfs(self._root).f_bavail == 0:
             raise StorageFull(self.component)
 
@@ -132,7 +132,7 @@ class DirectoryBlobStore:
         self._sync_parents(file)
 
     def _open_temporary(self) -> IO[bytes]:
-        self._unfinished_directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_directory(self._unfinished_directory)
         return _create_temporary(self._unfinished_directory)
 
     async def _store_temporary(self, temporary: IO[bytes], digest: Digest) -> None:
@@ -156,7 +156,7 @@ class DirectoryBlobStore:
 
     def _make_parent(self, digest: Digest) -> File:
         file = _blob_path(self._root, digest)
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_directory(file.parent)
         return file
 
     def _sync_parents(self, file: File) -> None:
@@ -168,10 +168,19 @@ class DirectoryBlobStore:
             file, destination = _blob_path(source, digest), _blob_path(target, digest)
             if not _touch(file):
                 continue
-            destination.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_directory(destination.parent)
             with suppress(FileNotFoundError):
                 os.replace(file, destination)
                 _sync(destination.parent)
+
+
+def _make_directory(directory: File) -> None:
+    """Create a directory and its parents with mode 0700, whatever the umask."""
+    try:
+        directory.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError:
+        _make_directory(directory.parent)
+        directory.mkdir(mode=0o700, exist_ok=True)
 
 
 def _blob_path(root: File, digest: Digest) -> File:
