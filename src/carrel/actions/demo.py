@@ -116,7 +116,8 @@ async def _update_owner(demo: DemoStore, owner: Actor, **profile: str) -> None:
 
 
 async def _add_person(demo: DemoStore, author: Actor, key: str, role: str, **profile: str) -> None:
-    person = await people.create(demo.ports, author, PersonRecord(role=Role(role), **profile))
+    record = msgspec.convert({"role": role, **profile}, PersonRecord)
+    person = await people.create(demo.ports, author, record)
     demo.people[key] = _actor(person, Role(role))
 
 
