@@ -1,6 +1,7 @@
 """Outages of a bucket: failed and late requests are raised as Unreachable.
 
-`server/http/error_responses.py` answers them with 503 and Retry-After.
+Callers get 503 `unavailable` with Retry-After (`server/http/error_responses.py`); the text is in
+`core/outages.py`.
 """
 
 from __future__ import annotations

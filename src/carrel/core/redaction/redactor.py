@@ -1,7 +1,8 @@
 """Replaces a tenant's secrets and well-known secret patterns by markers.
 
 Writers reach it through `TenantRules` (`actions/policy/tenant_rules.py`): file contents in
-`actions/files/file_writer.py` and `uploads.py`, sessions, memories, items and records.
+`actions/files/content_redaction.py` and `uploads.py`, files of commands in
+`actions/sandbox/write_back.py`, sessions, memories, items and records.
 """
 
 from __future__ import annotations
