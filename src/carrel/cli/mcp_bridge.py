@@ -127,7 +127,7 @@ class McpBridge:
         elicitation = {"elicitation": self._capabilities["elicitation"]}
         call = with_modern_version(message, elicitation)
         while True:
-            reply = await self._endpoint.request(call)
+            reply = await self._endpoint.request(call, _write_message)
             result = reply.get("result")
             if not isinstance(result, dict) or result.pop("resultType", "") != "input_required":
                 return _write_message(reply)

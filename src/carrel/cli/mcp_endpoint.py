@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -42,12 +42,17 @@ class McpEndpoint:
             for reply in _error_replies(message, f"no response from the server: {detail}"):
                 yield reply
 
-    async def request(self, message: Message) -> dict[str, Any]:
-        """Send a request and return its reply; notifications before it are dropped."""
+    async def request(
+        self, message: Message, notify: Callable[[Message], None] | None = None
+    ) -> dict[str, Any]:
+        """Send a request and return its reply; `notify` receives notifications before it."""
         reply = error_reply(message["id"], INTERNAL_ERROR, "no reply from the server")
         async with aclosing(self.exchange(message)) as replies:
             async for received in replies:
-                reply = reply if "method" in received else received
+                if "method" not in received:
+                    reply = received
+                elif notify is not None:
+                    notify(received)
         return reply
 
     async def _send(self, message: Message) -> AsyncGenerator[dict[str, Any], None]:

@@ -23,6 +23,7 @@ from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
 from carrel.actions.files import files
+from carrel.actions.progress import ProgressCallback, no_progress
 from carrel.actions.runs import snapshots
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_config, agent_from_record
@@ -67,6 +68,11 @@ class ToolContext(Struct, frozen=True):
     """Version of the file that an approved call may replace; None: any."""
     is_approved: bool = False
     """Whether a person approved the call, which is then not refused for a full queue."""
+    on_progress: ProgressCallback = no_progress
+    """Receives the stages of a call that takes time."""
+
+    def report_stage(self, stage: str) -> None:
+        self.on_progress(stage, 0, 0)
 
     @property
     def slug(self) -> str:

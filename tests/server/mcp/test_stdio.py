@@ -216,6 +216,45 @@ async def test_a_client_is_asked_for_approval_by_a_form(
     assert messages == [f"{slug} wants to call write:\nfile_path: a.md\ncontent: x⟨U+202E⟩y"]
 
 
+@pytest.mark.parametrize("way", ["store", "server"])
+async def test_a_client_with_forms_receives_the_progress_of_a_call(
+    live: ServerProcess, store: File, way: str
+) -> None:
+    stages: list[str | None] = []
+
+    async def refuse(context: Any, params: Any) -> ElicitResult:
+        return ElicitResult(action="decline")
+
+    async def receive(progress: float, total: float | None, message: str | None) -> None:
+        stages.append(message)
+
+    arguments = ("kate",) if way == "store" else ("kate", "--url", live.url)
+    async with connect(
+        store, *arguments, mode="legacy", token=TOKEN, elicitation_callback=refuse
+    ) as client:
+        done = await client.call_tool("who_am_i", {}, progress_callback=receive)
+    assert (done.is_error, stages) == (False, ["started", "finished"])
+
+
+@pytest.mark.filterwarnings("ignore:The logging capability")
+async def test_a_client_over_stdio_receives_log_messages_from_the_level_that_it_sets(
+    live: ServerProcess, store: File
+) -> None:
+    messages: list[Any] = []
+
+    async def receive(params: Any) -> None:
+        messages.append(params.data)
+
+    async with connect(
+        store, "kate", mode="legacy", token=TOKEN, logging_callback=receive
+    ) as client:
+        await client.call_tool("who_am_i", {})
+        assert messages == []
+        await client.set_logging_level("info")
+        await client.call_tool("who_am_i", {})
+        assert messages == [{"tool": "who_am_i", "stage": s} for s in ("started", "finished")]
+
+
 async def test_a_client_without_forms_learns_the_result_of_an_approved_call(
     live: ServerProcess, store: File
 ) -> None:

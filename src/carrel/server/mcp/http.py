@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from carrel.actions.overlay import stacks
 from carrel.core.access import Actor, Permission
@@ -96,10 +96,14 @@ class McpApp:
             return await _send_response(early.response, send)
         except Refusal as refusal:
             return await _send_response(refusal_response(refusal), send)
-        if _is_listen_request(body) and (revision := request_scope.current()):
+        message = _parse_message(body)
+        if message.method == _LISTEN_METHOD and (revision := request_scope.current()):
             revision.is_open = False  # The request stays open and must see every change.
         await transport.serve(
-            {**scope, transport.request_key: request}, _replay_body(body, receive), send
+            {**scope, transport.request_key: request},
+            _replay_body(body, receive),
+            send,
+            wants_progress=message.params.meta.progress_token is not None,
         )
 
     async def _admit(
@@ -231,10 +235,11 @@ class _McpTransport:
         await request.tool_context(None)
         return request
 
-    async def serve(self, scope: Any, receive: Any, send: Any) -> None:
+    async def serve(self, scope: Any, receive: Any, send: Any, *, wants_progress: bool) -> None:
         version = dict(scope["headers"]).get(b"mcp-protocol-version")
         modern = version is not None and version not in self._handshakes
-        manager = self._streaming_manager if modern else self._json_manager
+        streams = modern or wants_progress
+        manager = self._streaming_manager if streams else self._json_manager
         await manager.handle_request(scope, receive, send)
 
     async def start(self) -> None:
@@ -268,15 +273,28 @@ def _log_failure(failure: BaseException) -> str:
     return id
 
 
+class _RequestMeta(Struct, rename="camel"):
+    progress_token: str | int | None = None
+
+
+class _RequestParams(Struct):
+    meta: _RequestMeta = field(name="_meta", default_factory=_RequestMeta)
+
+
 class _JsonRpcMessage(Struct):
     method: str = ""
+    params: _RequestParams = field(default_factory=_RequestParams)
 
 
-def _is_listen_request(body: bytes) -> bool:
+_NO_MESSAGE: Final = _JsonRpcMessage()
+
+
+def _parse_message(body: bytes) -> _JsonRpcMessage:
+    """The fields that decide how to respond; the SDK parses the whole message."""
     try:
-        return msgspec.json.decode(body, type=_JsonRpcMessage).method == _LISTEN_METHOD
+        return msgspec.json.decode(body, type=_JsonRpcMessage)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
+        return _NO_MESSAGE
 
 
 def _replay_body(body: bytes, receive: Any) -> Callable[[], Awaitable[Any]]:
@@ -291,7 +309,11 @@ def _replay_body(body: bytes, receive: Any) -> Callable[[], Awaitable[Any]]:
     async def receive_again() -> Any:
         nonlocal replayed
         if replayed:
-            return await (receive() if _is_listen_request(body) else asyncio.Event().wait())
+            return await (
+                receive()
+                if _parse_message(body).method == _LISTEN_METHOD
+                else asyncio.Event().wait()
+            )
         replayed = True
         return {"type": "http.request", "body": body, "more_body": False}
 

@@ -14,6 +14,7 @@ from carrel.server.mcp.request_context import McpRequest
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 SYSTEM: Final = "system"
+SCOPE_ARGUMENT: Final = "scope"
 _DESCRIPTION: Final = "The agent's identity, people, permissions and memory."
 _SYSTEM_PROMPT: Final = types.Prompt(
     name=SYSTEM,
@@ -21,7 +22,7 @@ _SYSTEM_PROMPT: Final = types.Prompt(
     description=_DESCRIPTION,
     arguments=[
         types.PromptArgument(
-            name="scope",
+            name=SCOPE_ARGUMENT,
             description="`main` for one person, `shared` for several.",
             required=False,
         )
@@ -41,7 +42,7 @@ async def get_prompt(
     if params.name != SYSTEM:
         raise NotFound(f"no such prompt: {params.name[:80]!a}")
     arguments = dict(params.arguments or {})
-    scope = arguments.pop("scope", None)
+    scope = arguments.pop(SCOPE_ARGUMENT, None)
     if arguments:
         raise ValidationError("the only prompt argument is scope")
     context = await request.tool_context(ctx.meta)

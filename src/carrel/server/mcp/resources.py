@@ -23,12 +23,19 @@ from carrel.tools.tool import ToolContext
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 PAGE_SIZE: Final = 200
+PATH_VARIABLE: Final = "path"
+"""Variable of the URI template of files."""
 _NOT_FOUND: Final = -32002
 """MCP error code for a missing resource."""
 
 
 def uri_of(slug: str, path: Path) -> str:
     return f"carrel://agents/{slug}/files/{quote(path.text, safe='/')}"
+
+
+def template_of(slug: str) -> str:
+    """URI template of an agent's files."""
+    return f"carrel://agents/{slug}/files/{{+{PATH_VARIABLE}}}"
 
 
 async def list_resources(
@@ -49,7 +56,7 @@ async def list_templates(request: McpRequest, ctx: Context) -> types.ListResourc
     template = types.ResourceTemplate(
         name="file",
         title="A file of the agent",
-        uri_template=f"carrel://agents/{context.slug}/files/{{+path}}",
+        uri_template=template_of(context.slug),
         description="Current content: the agent's own, its template's or the default.",
     )
     return types.ListResourceTemplatesResult(resource_templates=[template])

@@ -11,7 +11,8 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
 from carrel.core.version import VERSION
-from carrel.server.mcp import prompts, resources, tools
+from carrel.server.mcp import completions, prompts, resources, tools
+from carrel.server.mcp.call_progress import LogLevel
 from carrel.server.mcp.errors import LogFailure, log_failures
 from carrel.server.mcp.request_context import McpRequest
 from carrel.server.mcp.subscriptions import Subscriptions, listen
@@ -51,9 +52,13 @@ def create_server(
         on_read_resource=guarded(handlers.read_resource),
         on_list_prompts=guarded(handlers.list_prompts),
         on_get_prompt=guarded(handlers.get_prompt),
+        on_completion=guarded(handlers.complete),
         on_subscriptions_listen=guarded(handlers.listen),
         on_subscribe_resource=guarded(handlers.subscribe) if subscriptions else None,
         on_unsubscribe_resource=guarded(handlers.unsubscribe) if subscriptions else None,
+    )
+    server.add_request_handler(
+        "logging/setLevel", types.SetLevelRequestParams, guarded(handlers.set_log_level)
     )
     return server
 
@@ -77,6 +82,7 @@ class _Handlers:
         self._resolve_request = resolve_request
         self._closing = closing
         self._subscriptions = subscriptions
+        self._log_level = LogLevel()
 
     async def list_tools(self, ctx: Context, params: PageParams) -> types.ListToolsResult:
         return await tools.list_tools(await self._resolve_request(ctx), ctx)
@@ -84,7 +90,8 @@ class _Handlers:
     async def call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        return await tools.call_tool(await self._resolve_request(ctx), ctx, params)
+        request = await self._resolve_request(ctx)
+        return await tools.call_tool(request, ctx, params, self._log_level)
 
     async def list_resources(self, ctx: Context, params: PageParams) -> types.ListResourcesResult:
         request = await self._resolve_request(ctx)
@@ -109,6 +116,20 @@ class _Handlers:
         self, ctx: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
         return await prompts.get_prompt(await self._resolve_request(ctx), ctx, params)
+
+    async def complete(
+        self, ctx: Context, params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
+        return await completions.complete(await self._resolve_request(ctx), ctx, params)
+
+    async def set_log_level(
+        self, ctx: Context, params: types.SetLevelRequestParams
+    ) -> types.EmptyResult:
+        """Set the level of a connection; over HTTP there is none whose level could be kept."""
+        await self._resolve_request(ctx)
+        if self._subscriptions is not None:
+            self._log_level.set(params.level)
+        return types.EmptyResult()
 
     async def listen(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams

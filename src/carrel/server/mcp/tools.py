@@ -8,14 +8,16 @@ from typing import Any, TypeAlias
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
+from msgspec import structs
 
 from carrel.core.errors import NotFound, Refusal, ValidationError
 from carrel.server.mcp import elicitation
+from carrel.server.mcp.call_progress import CallProgress, LogLevel, report_progress
 from carrel.server.mcp.request_context import CALL, McpRequest
 from carrel.tools.approval_reply import approval_summary
 from carrel.tools.calls import run_call, tools_with_schemas
 from carrel.tools.schema_formats import SchemaFormat, describe_tool
-from carrel.tools.tool import ToolReply
+from carrel.tools.tool import ToolContext, ToolReply
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 
@@ -33,27 +35,43 @@ async def list_tools(request: McpRequest, ctx: Context) -> types.ListToolsResult
 
 
 async def call_tool(
-    request: McpRequest, ctx: Context, params: types.CallToolRequestParams
+    request: McpRequest,
+    ctx: Context,
+    params: types.CallToolRequestParams,
+    log_level: LogLevel,
 ) -> types.CallToolResult | types.InputRequiredResult:
     """Call a tool. Errors the model can correct are results; others are MCP errors."""
     context = await request.tool_context(ctx.meta)
-    arguments = params.arguments or {}
+    progress = CallProgress(ctx, params.name, log_level)
     if params.request_state is not None:
         return reply_to_result(
             await elicitation.handle_elicitation_result(request, context, params)
         )
     try:
-        reply = await run_call(context, params.name, arguments, _call_id(ctx.meta))
+        reply = await _run_call(context, ctx, params, progress)
     except NotFound as error:
         raise MCPError(types.INVALID_PARAMS, str(error)) from None
     except Refusal as refusal:
         return reply_to_result(ToolReply(str(refusal), is_error=True))
     if reply.approval is not None:
+        await progress.log("notice", "waiting for an approval")
         answer = await elicitation.ask_client(request, context, ctx, reply.approval)
         if isinstance(answer, types.InputRequiredResult):
             return answer
         reply = answer or reply
     return reply_to_result(reply)
+
+
+async def _run_call(
+    context: ToolContext,
+    ctx: Context,
+    params: types.CallToolRequestParams,
+    progress: CallProgress,
+) -> ToolReply:
+    """Run the call and tell its stages to the client."""
+    async with report_progress(progress) as report:
+        context = structs.replace(context, on_progress=report)
+        return await run_call(context, params.name, params.arguments or {}, _call_id(ctx.meta))
 
 
 def _call_id(meta: Mapping[str, Any] | None) -> str | None:

@@ -166,6 +166,7 @@ async def _run(context: ToolContext, args: BashArguments) -> ToolReply:
     workspace_call = await _check(context, args)
     slots, tenant = context.ports.command_slots, context.agent.tenant
     key = _instance_key(workspace_call)
+    context.report_stage("waiting for other commands")
     async with slots.hold(tenant, instance_key=key, can_refuse=not context.is_approved) as waited:
         if waited:
             workspace_call = await _check(context, args)
@@ -186,6 +187,7 @@ async def _run_now(workspace_call: WorkspaceCall, args: BashArguments) -> ToolRe
 async def _run_without_files(workspace_call: WorkspaceCall, args: BashArguments) -> ToolReply:
     """Run in an empty directory whose files are discarded."""
     ports, spec = workspace_call.context.ports, _command_spec(workspace_call, args)
+    workspace_call.context.report_stage("running")
     async with _provider(workspace_call).run(spec, ports.blobs) as result:
         return _report(workspace_call, spec, result, WriteBackResult())
 
@@ -215,13 +217,17 @@ async def _run_in_background(workspace_call: WorkspaceCall, args: BashArguments)
 
 async def _run_in_workspace(workspace_call: WorkspaceCall, args: BashArguments) -> ToolReply:
     workspace_files, ports = workspace_call.files, workspace_call.context.ports
+    report_stage = workspace_call.context.report_stage
+    report_stage("reading the files")
     inputs = await load_inputs(workspace_files)
     spec = _command_spec(workspace_call, args, inputs)
     call_id = workspace_files.call or spec.id
+    report_stage("running")
     async with _provider(workspace_call).run(spec, ports.blobs) as result:
         partial = was_interrupted(result.exit_code, timed_out=result.timed_out)
         note = " (partial)" if partial else ""
         reason = f"bash{note} {call_id}{_command_note(workspace_call, args)}"
+        report_stage("saving changes")
         try:
             committed = await write_back.commit_changes(
                 workspace_files, inputs, result, call_id, reason
