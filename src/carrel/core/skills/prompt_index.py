@@ -13,14 +13,27 @@ from msgspec import Struct
 
 from carrel.core.skills.skill_definition import SkillDefinition
 
+SKILL_TOOL: Final = "skill"
+"""Name of the tool that reads skills."""
 _START: Final = (
     "<available_skills>\n"
-    "Before a task that fits one of these skills, read it with the tool `skill` and follow it."
+    f"Before a task that fits one of these skills, read it with the tool `{SKILL_TOOL}` and follow"
+    " it."
 )
 _END: Final = "</available_skills>"
 _MIN_DESCRIPTION_CHARS: Final = 40
 """Shorter descriptions say too little; skills are left out instead."""
 _ELLIPSIS: Final = "…"
+
+
+class PromptSkill(Struct, frozen=True):
+    """A skill that may be listed in a prompt, and where its SKILL.md comes from."""
+
+    definition: SkillDefinition
+    source: str | None = None
+    version: int | None = None
+    is_cacheable: bool = True
+    """False if its SKILL.md could not be loaded and may be available later."""
 
 
 class SkillIndex(Struct, frozen=True):
@@ -74,7 +87,7 @@ def _fitting_length(
 
 
 def _render(lines: Sequence[str], omitted: int) -> str:
-    rest = [f"{omitted} more: call `skill` without a name."] if omitted else []
+    rest = [f"{omitted} more: call `{SKILL_TOOL}` without a name."] if omitted else []
     return "\n".join((_START, *lines, *rest, _END))
 
 

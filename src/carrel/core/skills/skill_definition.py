@@ -14,6 +14,7 @@ from msgspec import Struct
 from carrel.core.errors import ValidationError
 from carrel.core.skills.front_matter import YamlValue, parse_front_matter
 
+SKILLS_PREFIX: Final = "skills/"
 SKILL_FILE_NAME: Final = "SKILL.md"
 MAX_NAME_CHARS: Final = 64
 MAX_DESCRIPTION_CHARS: Final = 1024
@@ -37,6 +38,11 @@ class SkillDefinition(Struct, frozen=True):
     """All fields of the front matter."""
     problems: tuple[str, ...] = ()
     """Why it is invalid."""
+
+    @property
+    def path(self) -> str:
+        """Path of its SKILL.md in a workspace."""
+        return f"{SKILLS_PREFIX}{self.name}/{SKILL_FILE_NAME}"
 
     @property
     def is_valid(self) -> bool:

@@ -15,10 +15,9 @@ from carrel.core.identifiers import Digest, Path
 from carrel.core.overlay.compose import File
 from carrel.core.runs import Audience
 from carrel.core.sessions.shared_session_visibility import is_visible
-from carrel.core.skills.skill_definition import SKILL_FILE_NAME
+from carrel.core.skills.skill_definition import SKILL_FILE_NAME, SKILLS_PREFIX
 
-SKILLS_DIRECTORY: Final = Path("skills")
-SKILLS_PREFIX: Final = f"{SKILLS_DIRECTORY}/"
+SKILLS_DIRECTORY: Final = Path(SKILLS_PREFIX.removesuffix("/"))
 SKILLS_PATTERN: Final = f"{SKILLS_PREFIX}**"
 """Pattern of a rule that gives every file of every skill one class."""
 
