@@ -15,7 +15,9 @@ from carrel.actions.sandbox.command_inputs import CommandInputs, load_inputs
 from carrel.actions.sandbox.command_output import NO_SAVED_OUTPUT, SavedOutput
 from carrel.actions.sandbox.sandboxes import decrypt_config, resource_limits
 from carrel.actions.sandbox.write_back import WriteBackResult
+from carrel.actions.skills.command_skills import NO_SKILLS, CommandSkills, load_command_skills
 from carrel.core.agents.agent import agent_from_record
+from carrel.core.agents.config import is_allowed
 from carrel.core.errors import (
     CapabilityNotProvided,
     Forbidden,
@@ -45,6 +47,12 @@ from carrel.core.sandbox.tool_access import (
     with_workspace,
 )
 from carrel.core.sandbox.write_back import CommittedFile
+from carrel.core.skills.prompt_index import SKILL_TOOL
+from carrel.core.skills.sandbox_directory import (
+    EXPORT_COMMAND,
+    READ_ONLY_NOTE,
+    is_in_sandbox_directory,
+)
 from carrel.core.store.entry import FileAttributes
 from carrel.ports import Sandbox as Provider
 from carrel.ports.sandbox import CommandResult, CommandSpec, ResourceLimits, SandboxUnavailable
@@ -141,7 +149,8 @@ def _check_options(
         raise ValidationError("cwd needs a workspace")
     if directory:
         workspace_call.files.require_visible(Path(directory))
-    if len(_script(workspace_call, args).encode(errors="surrogatepass")) > _MAX_COMMAND_BYTES:
+    script = _script(workspace_call, args, has_skills=True)
+    if len(script.encode(errors="surrogatepass")) > _MAX_COMMAND_BYTES:
         raise ValidationError(f"command must have {_MAX_COMMAND_BYTES} bytes at most")
 
 
@@ -185,7 +194,8 @@ async def _run_now(workspace_call: WorkspaceCall, args: BashArguments) -> ToolRe
 
 async def _run_without_files(workspace_call: WorkspaceCall, args: BashArguments) -> ToolReply:
     """Run in an empty directory whose files are discarded."""
-    ports, spec = workspace_call.context.ports, _command_spec(workspace_call, args)
+    ports, skills = workspace_call.context.ports, await _load_skills(workspace_call)
+    spec = _command_spec(workspace_call, args, skills)
     async with _provider(workspace_call).run(spec, ports.blobs) as result:
         return _report(workspace_call, spec, result, WriteBackResult())
 
@@ -197,7 +207,8 @@ async def _run_in_background(workspace_call: WorkspaceCall, args: BashArguments)
         _sandbox(workspace_call),
         workspace_call.target.workspace,
     )
-    spec = _command_spec(workspace_call, args, await load_inputs(workspace_call.files))
+    skills = await _load_skills(workspace_call)
+    spec = _command_spec(workspace_call, args, skills, await load_inputs(workspace_call.files))
     assert workspace and spec.instance_key
     job = jobs.JobRecord(
         context.agent.id,
@@ -216,7 +227,7 @@ async def _run_in_background(workspace_call: WorkspaceCall, args: BashArguments)
 async def _run_in_workspace(workspace_call: WorkspaceCall, args: BashArguments) -> ToolReply:
     workspace_files, ports = workspace_call.files, workspace_call.context.ports
     inputs = await load_inputs(workspace_files)
-    spec = _command_spec(workspace_call, args, inputs)
+    spec = _command_spec(workspace_call, args, await _load_skills(workspace_call), inputs)
     call_id = workspace_files.call or spec.id
     async with _provider(workspace_call).run(spec, ports.blobs) as result:
         partial = was_interrupted(result.exit_code, timed_out=result.timed_out)
@@ -239,23 +250,25 @@ async def _run_in_workspace(workspace_call: WorkspaceCall, args: BashArguments) 
 def _command_spec(
     workspace_call: WorkspaceCall,
     args: BashArguments,
+    skills: CommandSkills,
     inputs: CommandInputs | None = None,
 ) -> CommandSpec:
     sandbox, ports = _sandbox(workspace_call), workspace_call.context.ports
     config, id = decrypt_config(ports, sandbox), ports.clock.new_id("call")
     lifecycle, instance_key = config.get("lifecycle", {}), _instance_key(workspace_call)
     own_env = {} if instance_key else args.env
+    has_files = inputs is not None or bool(skills.files)
     return CommandSpec(
         id,
-        _script(workspace_call, args),
-        inputs.files if inputs else None,
+        _script(workspace_call, args, has_skills=bool(skills.files)),
+        {**(inputs.files if inputs else {}), **skills.files} if has_files else None,
         _call_limits(workspace_call, args),
         {**config.get("envVars", {}), **own_env},
         instance_key,
         idle_seconds=lifecycle.get("idleTimeoutSeconds", DEFAULT_IDLE_SECONDS),
         options=config.get("options", {}),
         lifetime_seconds=lifecycle.get("maxLifetimeSeconds"),
-        directories=inputs.directories if inputs else {},
+        directories={**skills.directories, **(inputs.directories if inputs else {})},
         root=inputs.root if inputs else FileAttributes(),
         write_back=jobs.write_back_callback(
             workspace_call.files, id, _command_note(workspace_call, args)
@@ -274,10 +287,19 @@ def _command_note(workspace_call: WorkspaceCall, args: BashArguments) -> str:
     return f": {args.command.strip()}" if is_shared else ""
 
 
-def _script(workspace_call: WorkspaceCall, args: BashArguments) -> str:
+async def _load_skills(workspace_call: WorkspaceCall) -> CommandSkills:
+    """Load the skills that the call may read; none if the agent may not read skills."""
+    context = workspace_call.context
+    if not is_allowed(context.config.allowed_tools, SKILL_TOOL):
+        return NO_SKILLS
+    return await load_command_skills(context.ports, await context.list_skills())
+
+
+def _script(workspace_call: WorkspaceCall, args: BashArguments, *, has_skills: bool) -> str:
     """Return what bash runs; an instance keeps its environment, so the script sets variables."""
     env = args.env if _instance_key(workspace_call) else {}
-    return prepare_command(args.command.strip(), normalize_path(args.cwd), env)
+    first_lines = (EXPORT_COMMAND,) if has_skills else ()
+    return prepare_command(args.command.strip(), normalize_path(args.cwd), env, *first_lines)
 
 
 def _call_limits(workspace_call: WorkspaceCall, args: BashArguments) -> ResourceLimits:
@@ -314,7 +336,9 @@ def _report(
 ) -> ToolReply:
     limit = _output_limit(workspace_call)
     stdout, stderr = (truncate_output(text, limit) for text in (result.stdout, result.stderr))
-    notes = (*result.notes, *committed.notes, *saved.notes)
+    ignored = any(map(is_in_sandbox_directory, (*result.changed, *result.deleted)))
+    skill_notes = (READ_ONLY_NOTE,) if ignored else ()
+    notes = (*result.notes, *skill_notes, *committed.notes, *saved.notes)
     seconds = spec.limits.seconds if result.timed_out else None
     output = CommandOutput(
         stdout=stdout,
@@ -352,7 +376,7 @@ TOOL: Final = Tool(
     "bash",
     "Runs a command in the root of a workspace, or in an empty directory if there is none, and "
     "returns its output, errors and exit code. Changed files are saved; variables and other state "
-    "are lost unless the sandbox is persistent.",
+    "are lost unless the sandbox is persistent. Your skills are in $CARREL_SKILLS, read-only.",
     BashArguments,
     _run,
     writes=True,
