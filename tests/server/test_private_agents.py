@@ -113,6 +113,10 @@ OTHER_ROWS: Final = {
     "POST /v1/dry-run": "test_a_dry_run_opens_nothing_that_the_request_itself_does_not",
     "POST /v1/approvals/{id}": "answering has a rule of its own: tests of approvals",
     "GET /v1/agents/{id}/files": "test_members_see_the_agent_and_its_inherited_live_files",
+    "GET /v1/agents/{id}/skills": "test_members_see_the_inherited_live_skills",
+    "GET /.well-known/agent-skills/index.json": "test_members_see_the_inherited_live_skills",
+    "GET /.well-known/agent-skills/{name}/SKILL.md": "test_members_see_the_inherited_live_skills",
+    "GET /.well-known/agent-skills/{name}.zip": "test_members_see_the_inherited_live_skills",
     "POST /api/workspaces/files": "test_members_see_the_agent_and_its_inherited_live_files",
     "GET /v1/agents": "test_members_see_the_agent_and_its_inherited_live_files",
     "GET /v1/agents/{id}": "test_members_see_the_agent_and_its_inherited_live_files",
@@ -253,6 +257,36 @@ async def test_members_see_the_agent_and_its_inherited_live_files(office: Office
     assert {file["path"] for file in overlay.json()["files"]} == paths
     owner = await office.private.callers["tenant owner"].post("/api/workspaces/files", json=listing)
     assert SECRET in owner.text
+
+
+async def test_members_see_the_inherited_live_skills(office: Office) -> None:
+    owner, agent = office.private.callers["tenant owner"], office.private.agent
+    roots = {"ours": "/v1/defaults", "mine": f"/v1/agents/{agent}"}
+    for name, root in roots.items():
+        content = f"---\nname: {name}\ndescription: {SECRET if name == 'mine' else 'it'}\n---\n"
+        url = f"{root}/files/skills/{name}"
+        body = {"content": content}
+        assert (await owner.put(f"{url}/SKILL.md", json=body)).status_code == 200
+        await owner.put(f"{url}/x.md", json={"content": name})
+    skills, index = f"/v1/agents/{agent}/skills", "/.well-known/agent-skills"
+    for caller, client in office.private.callers.items():
+        if caller in OPEN_TO:
+            expected = {"mine", "ours"}
+        elif is_refused(await client.get(f"/v1/agents/{agent}/files")):
+            assert is_refused(await client.get(skills)), caller
+            assert is_refused(await client.get(f"{index}/index.json?agentId={agent}")), caller
+            continue
+        else:
+            expected = {"ours"}
+        listed = await client.get(skills)
+        assert {skill["name"] for skill in listed.json()["items"]} == expected, caller
+        found = (await client.get(f"{index}/index.json?agentId={agent}")).json()["skills"]
+        assert {skill["name"] for skill in found} == expected, caller
+        for name in roots:
+            archive = await client.get(f"{index}/{name}.zip?agentId={agent}")
+            assert archive.status_code == (200 if name in expected else 404), caller
+            single = await client.get(f"{index}/{name}/SKILL.md?agentId={agent}")
+            assert single.status_code == 404, caller
 
 
 _GRAPHQL: Final = """query ($id: ID!) {

@@ -18,7 +18,6 @@ from carrel.server.rest.files import skill_discovery
 from carrel.server.rest.files.file_collections import FILE_COLLECTIONS, HOST, FileCollection
 from carrel.server.rest.files.file_models import PositiveInt, Sha256
 
-_TAG: Final = "Skills"
 SkillDigest = Annotated[
     str,
     Meta(
@@ -95,7 +94,7 @@ def _list_endpoint(collection: FileCollection) -> Endpoint:
         responses={200: SkillListModel},
         refusals=(NotFound,),
         id=f"{collection.name}_skills",
-        tag=_TAG,
+        tag=f"Files of {collection.name}",
     )(list_all)
 
 
