@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from carrel_client.runs import Difference, Run, RunEventPage, RunParts, RunWorkspace
     from carrel_client.search import Inbox, SearchHit, SearchResult
     from carrel_client.sessions import Entry, NewEntry, Session
+    from carrel_client.skills import Skill, SkillFile
     from carrel_client.tools import ToolReply
     from carrel_client.webhooks import Delivery, Webhook
     from carrel_client.workspaces import AgentWorkspace, Workspace
@@ -127,6 +128,7 @@ _MODULES: Final = {
     "runs": ("Difference", "Run", "RunEventPage", "RunParts", "RunWorkspace"),
     "search": ("Inbox", "SearchHit", "SearchResult"),
     "sessions": ("Entry", "NewEntry", "Session"),
+    "skills": ("Skill", "SkillFile"),
     "tools": ("ToolReply",),
     "webhooks": ("Delivery", "Webhook"),
     "workspaces": ("AgentWorkspace", "Workspace"),
@@ -219,6 +221,8 @@ __all__ = [
     "ServerError",
     "ServerUnreachable",
     "Session",
+    "Skill",
+    "SkillFile",
     "Template",
     "Tenant",
     "TooManyAttempts",

@@ -15,9 +15,11 @@ from carrel.actions.prompt import lint, prompts
 from carrel.actions.runs import runs
 from carrel.actions.runs.run_request import RunRequest
 from carrel.actions.skills.artifacts import load_artifact, load_served
+from carrel.actions.skills.skill_check import check_skills
 from carrel.actions.skills.skills import LoadedSkill, list_run_skills, list_skills
 from carrel.core.files.file_kinds import LINK_TYPE
 from carrel.core.identifiers import Path, digest
+from carrel.core.maintenance.findings import FindingList
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.prompt.lint import LintRule
 from carrel.core.runs import Audience, Run
@@ -219,3 +221,28 @@ async def test_equal_skills_have_equal_archives(anywhere: Ports) -> None:
     single = await load_artifact(anywhere, skills["csv"])
     assert single is not None
     assert (single.kind, single.content) == ("skill-md", skill_md("csv"))
+
+
+async def test_doctor_names_every_invalid_skill_of_a_layer(anywhere: Ports) -> None:
+    tenant = await open_tenant(anywhere)
+    findings = FindingList()
+    own = await tenant.agent_stack()
+    await tenant.write(own, SCRIPT, b"an override without a SKILL.md of its own")
+    await tenant.write(own, Path("skills/who/SKILL.md"), skill_md("who", "{{AGENT_NAME}}"))
+    await check_skills(anywhere, findings)
+    assert findings.items == []
+    await tenant.write(tenant.sales, PDF, skill_md("other"))
+    await tenant.write(own, PDF, b"none")
+    await check_skills(anywhere, findings)
+    assert [(item.severity.value, item.subject, item.text) for item in findings.items] == [
+        (
+            "warning",
+            "template sales of acme",
+            f"{PDF} is invalid: name is 'other', but the folder is 'pdf'",
+        ),
+        (
+            "warning",
+            "agent marco of acme",
+            f"{PDF} is invalid: SKILL.md: it must start with front matter (---)",
+        ),
+    ]

@@ -15,7 +15,7 @@ from carrel.core.overlay.file_classes import FileClass
 from carrel.server.http.endpoint import Endpoint, Request, ResponseModel, endpoint
 from carrel.server.http.response import Response
 from carrel.server.rest.files import skill_discovery
-from carrel.server.rest.files.file_collections import FILE_COLLECTIONS, HOST, FileCollection
+from carrel.server.rest.files.file_collections import FILE_COLLECTIONS, FileCollection
 from carrel.server.rest.files.file_models import PositiveInt, Sha256
 
 SkillDigest = Annotated[
@@ -94,11 +94,11 @@ def _list_endpoint(collection: FileCollection) -> Endpoint:
         responses={200: SkillListModel},
         refusals=(NotFound,),
         id=f"{collection.name}_skills",
-        tag=f"Files of {collection.name}",
+        tag=collection.endpoint_options("skills")["tag"],
     )(list_all)
 
 
 ENDPOINTS: Final = (
-    *(_list_endpoint(collection) for collection in FILE_COLLECTIONS if collection is not HOST),
+    *(_list_endpoint(collection) for collection in FILE_COLLECTIONS),
     *skill_discovery.ENDPOINTS,
 )
