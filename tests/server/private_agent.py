@@ -21,6 +21,15 @@ SECRET = "xylophone"
 SESSION = "0b8f8f8e-0000-4000-8000-000000000001"
 
 
+SKILL_ENDPOINTS = (
+    "GET /v1/agents/{id}/skills",
+    "GET /.well-known/agent-skills/index.json",
+    "GET /.well-known/agent-skills/{name}/SKILL.md",
+    "GET /.well-known/agent-skills/{name}.zip",
+)
+"""Endpoints of the skills of one agent."""
+
+
 @dataclass(frozen=True)
 class PrivateAgent:
     """Ids of a private agent and its things, and a client of each kind of caller."""

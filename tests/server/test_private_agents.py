@@ -13,7 +13,12 @@ from typing import Any, Final
 
 import httpx
 import pytest
-from tests.server.private_agent import SECRET, PrivateAgent, create_private_agent
+from tests.server.private_agent import (
+    SECRET,
+    SKILL_ENDPOINTS,
+    PrivateAgent,
+    create_private_agent,
+)
 from tests.support.full_app import FullApp, open_full_app, settings_in
 
 from carrel.actions.accounts import credentials
@@ -113,10 +118,7 @@ OTHER_ROWS: Final = {
     "POST /v1/dry-run": "test_a_dry_run_opens_nothing_that_the_request_itself_does_not",
     "POST /v1/approvals/{id}": "answering has a rule of its own: tests of approvals",
     "GET /v1/agents/{id}/files": "test_members_see_the_agent_and_its_inherited_live_files",
-    "GET /v1/agents/{id}/skills": "test_members_see_the_inherited_live_skills",
-    "GET /.well-known/agent-skills/index.json": "test_members_see_the_inherited_live_skills",
-    "GET /.well-known/agent-skills/{name}/SKILL.md": "test_members_see_the_inherited_live_skills",
-    "GET /.well-known/agent-skills/{name}.zip": "test_members_see_the_inherited_live_skills",
+    **dict.fromkeys(SKILL_ENDPOINTS, "test_private_skills.py"),
     "POST /api/workspaces/files": "test_members_see_the_agent_and_its_inherited_live_files",
     "GET /v1/agents": "test_members_see_the_agent_and_its_inherited_live_files",
     "GET /v1/agents/{id}": "test_members_see_the_agent_and_its_inherited_live_files",
@@ -257,36 +259,6 @@ async def test_members_see_the_agent_and_its_inherited_live_files(office: Office
     assert {file["path"] for file in overlay.json()["files"]} == paths
     owner = await office.private.callers["tenant owner"].post("/api/workspaces/files", json=listing)
     assert SECRET in owner.text
-
-
-async def test_members_see_the_inherited_live_skills(office: Office) -> None:
-    owner, agent = office.private.callers["tenant owner"], office.private.agent
-    roots = {"ours": "/v1/defaults", "mine": f"/v1/agents/{agent}"}
-    for name, root in roots.items():
-        content = f"---\nname: {name}\ndescription: {SECRET if name == 'mine' else 'it'}\n---\n"
-        url = f"{root}/files/skills/{name}"
-        body = {"content": content}
-        assert (await owner.put(f"{url}/SKILL.md", json=body)).status_code == 200
-        await owner.put(f"{url}/x.md", json={"content": name})
-    skills, index = f"/v1/agents/{agent}/skills", "/.well-known/agent-skills"
-    for caller, client in office.private.callers.items():
-        if caller in OPEN_TO:
-            expected = {"mine", "ours"}
-        elif is_refused(await client.get(f"/v1/agents/{agent}/files")):
-            assert is_refused(await client.get(skills)), caller
-            assert is_refused(await client.get(f"{index}/index.json?agentId={agent}")), caller
-            continue
-        else:
-            expected = {"ours"}
-        listed = await client.get(skills)
-        assert {skill["name"] for skill in listed.json()["items"]} == expected, caller
-        found = (await client.get(f"{index}/index.json?agentId={agent}")).json()["skills"]
-        assert {skill["name"] for skill in found} == expected, caller
-        for name in roots:
-            archive = await client.get(f"{index}/{name}.zip?agentId={agent}")
-            assert archive.status_code == (200 if name in expected else 404), caller
-            single = await client.get(f"{index}/{name}/SKILL.md?agentId={agent}")
-            assert single.status_code == 404, caller
 
 
 _GRAPHQL: Final = """query ($id: ID!) {

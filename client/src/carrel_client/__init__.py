@@ -72,7 +72,7 @@ if TYPE_CHECKING:
         MoveFile,
         PutFile,
     )
-    from carrel_client.file_models import File, FileRow
+    from carrel_client.file_models import File, FileRow, Skill, SkillFile
     from carrel_client.files import Files
     from carrel_client.history import Explanation, LayerEntry, Version, VersionSource
     from carrel_client.items import Item, ItemRow
@@ -91,7 +91,6 @@ if TYPE_CHECKING:
     from carrel_client.runs import Difference, Run, RunEventPage, RunParts, RunWorkspace
     from carrel_client.search import Inbox, SearchHit, SearchResult
     from carrel_client.sessions import Entry, NewEntry, Session
-    from carrel_client.skills import Skill, SkillFile
     from carrel_client.tools import ToolReply
     from carrel_client.webhooks import Delivery, Webhook
     from carrel_client.workspaces import AgentWorkspace, Workspace
@@ -113,7 +112,7 @@ _MODULES: Final = {
         *("MoveFile", "PutFile"),
     ),
     "file_bytes": ("DownloadedFile",),
-    "file_models": ("File", "FileRow"),
+    "file_models": ("File", "FileRow", "Skill", "SkillFile"),
     "files": ("Files",),
     "history": ("Explanation", "LayerEntry", "Version", "VersionSource"),
     "items": ("Item", "ItemRow"),
@@ -128,7 +127,6 @@ _MODULES: Final = {
     "runs": ("Difference", "Run", "RunEventPage", "RunParts", "RunWorkspace"),
     "search": ("Inbox", "SearchHit", "SearchResult"),
     "sessions": ("Entry", "NewEntry", "Session"),
-    "skills": ("Skill", "SkillFile"),
     "tools": ("ToolReply",),
     "webhooks": ("Delivery", "Webhook"),
     "workspaces": ("AgentWorkspace", "Workspace"),

@@ -12,7 +12,7 @@ from carrel_client.event_reader import UPDATED, EventReader, EventSource
 from carrel_client.file_bytes import DownloadedFile, download, read_bytes, upload
 from carrel_client.file_changes import content_to_json
 from carrel_client.file_commits import FileCommits
-from carrel_client.file_models import File, FileRow, file_from_json, rows_from_json
+from carrel_client.file_models import File, FileRow, Skill, file_from_json, rows_from_json
 from carrel_client.history import Explanation, Version, explanation_from_json, versions_from_json
 from carrel_client.http_messages import HttpRequest
 from carrel_client.models import models_from_json
@@ -26,7 +26,6 @@ from carrel_client.requests import (
     send_with_retry,
     write_headers,
 )
-from carrel_client.skills import Skill
 
 _MAX_VERSIONS: Final = 500
 """Versions that one request may list."""

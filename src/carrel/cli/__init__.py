@@ -43,6 +43,7 @@ _MODULES: Final = {
     **dict.fromkeys(_FILE_TREE_COMMANDS, "file_tree"),
     "invite": "people",
     "entries": "sessions",
+    "skills": "ls",
 }
 
 

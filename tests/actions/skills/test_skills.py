@@ -45,8 +45,8 @@ class SkilledTenant(OverlayTenant):
         return self
 
     async def skills(self) -> dict[str, LoadedSkill]:
-        found = await list_skills(self.ports, await self.agent_stack())
-        return {skill.name: skill for skill in found}
+        listed = await list_skills(self.ports, await self.agent_stack())
+        return {skill.name: skill for skill in listed}
 
     async def prompt(self, mode: Audience = MAIN) -> prompts.AssembledPrompt:
         return await prompts.load_agent_prompt(self.ports, self.owner, "marco", mode)
@@ -118,8 +118,8 @@ async def test_an_invalid_skill_is_stored_and_named_but_not_in_the_prompt(ports:
     assert "- pdf:" not in prompt.text
     [block] = [block for block in prompt.blocks if block.path == PDF.text]
     assert (block.kept, block.source) == ("left out", "template")
-    found = await lint.lint_agent(ports, tenant.owner, "marco")
-    assert [item.path for item in found if item.rule is LintRule.SKILL] == [PDF.text] * 2
+    listed = await lint.lint_agent(ports, tenant.owner, "marco")
+    assert [item.path for item in listed if item.rule is LintRule.SKILL] == [PDF.text] * 2
     assert await load_artifact(ports, skills["pdf"]) is None
 
 
@@ -206,8 +206,8 @@ async def test_an_agent_created_later_starts_with_the_pinned_skills_as_they_are(
     await tenant.pin_skills()
     await tenant.create_agent("kate", "Kate")
     await tenant.write(tenant.sales, PDF, skill_md("pdf", "Changed"))
-    found = await list_skills(anywhere, await tenant.agent_stack("kate"))
-    assert [(s.name, s.definition.description) for s in found] == [
+    listed = await list_skills(anywhere, await tenant.agent_stack("kate"))
+    assert [(s.name, s.definition.description) for s in listed] == [
         ("csv", "Reads it"),
         ("pdf", "Reads it"),
     ]

@@ -121,16 +121,16 @@ def test_a_run_that_started_before_the_index_has_none() -> None:
 @pytest.mark.parametrize("extra_docs", [(), ("skills/pdf/SKILL.md",)])
 def test_lint_names_invalid_skills_and_the_budget(extra_docs: tuple[str, ...]) -> None:
     document = PromptDocument(b"text", "template", 2)
-    found = lint_prompt(
+    findings = lint_prompt(
         {Path("skills/pdf/SKILL.md"): document},
         {},
         replace(MAIN, extra_docs=extra_docs, skills_chars=200),
         skills=[*SKILLS, skill("x", "", "bad name")],
     )
-    assert [finding for finding in found if finding.rule is LintRule.SKILL] == [
+    assert [finding for finding in findings if finding.rule is LintRule.SKILL] == [
         LintFinding(LintRule.SKILL, "skills/x/SKILL.md", "bad name")
     ]
-    assert LintRule.UNSTABLE not in {finding.rule for finding in found}
+    assert LintRule.UNSTABLE not in {finding.rule for finding in findings}
     lines = lint_prompt({}, {}, replace(MAIN, skills_chars=120), skills=SKILLS)
     assert {finding.path for finding in lines} == {
         "skills/",

@@ -44,14 +44,14 @@ def test_the_digest_is_that_of_agent_skills_discovery() -> None:
 
 @given(contents, contents)
 def test_digests_are_equal_only_for_equal_paths_and_contents(
-    one: dict[str, bytes], other: dict[str, bytes]
+    first: dict[str, bytes], second: dict[str, bytes]
 ) -> None:
     digests = [
         compute_skill_digest({path: digest(text) for path, text in folder.items()})
-        for folder in (one, dict(reversed(one.items())), other)
+        for folder in (first, dict(reversed(first.items())), second)
     ]
     assert digests[0] == digests[1]
-    assert (digests[0] == digests[2]) == (one == other)
+    assert (digests[0] == digests[2]) == (first == second)
 
 
 @given(contents)

@@ -126,8 +126,8 @@ async def assemble_prompt(ports: Ports, request: PromptRequest) -> AssembledProm
     layers, memories = trees[: len(stack)], snapshots.workspace_memories(trees[len(stack) :])
     documents = {path: file for path in paths if (file := resolver.resolve(path, layers))}
     skill_files = resolver.compose(skill_layers).files if skill_layers else {}
-    found = _PromptFiles(documents, memories, skill_files)
-    return await _count_tokens(ports, await _assemble(ports, found, request.inputs))
+    parts = _PromptFiles(documents, memories, skill_files)
+    return await _count_tokens(ports, await _assemble(ports, parts, request.inputs))
 
 
 async def _read_trees(
@@ -194,8 +194,8 @@ async def load_run_prompt(ports: Ports, run: Run) -> AssembledPrompt:
     inputs = run_prompt_inputs(run)
     documents = await snapshots.find_files(ports, run, prompt_paths(inputs))
     memories = await snapshots.load_workspace_memories(ports, run)
-    found = _PromptFiles(documents, memories, await load_run_files(ports, run))
-    prompt = await _assemble(ports, found, inputs)
+    parts = _PromptFiles(documents, memories, await load_run_files(ports, run))
+    prompt = await _assemble(ports, parts, inputs)
     await snapshots.verify_snapshot_kept(ports, run)
     return await _count_tokens(ports, prompt)
 
@@ -208,12 +208,12 @@ class _PromptFiles(Struct, frozen=True):
     skill_files: Mapping[Path, File]
 
 
-async def _assemble(ports: Ports, found: _PromptFiles, inputs: PromptInputs) -> Prompt:
+async def _assemble(ports: Ports, parts: _PromptFiles, inputs: PromptInputs) -> Prompt:
     return build_prompt(
-        await _load_documents(ports, found.documents),
+        await _load_documents(ports, parts.documents),
         inputs,
-        await _load_documents(ports, found.memories) if found.memories else {},
-        await load_prompt_skills(ports, found.skill_files) if found.skill_files else (),
+        await _load_documents(ports, parts.memories) if parts.memories else {},
+        await load_prompt_skills(ports, parts.skill_files) if parts.skill_files else (),
     )
 
 

@@ -19,14 +19,14 @@ class StorableResult:
 
     def __init__(self, result: CommandResult, start: CommandInputs) -> None:
         self._result = result
-        given = _PARENTS - start.directories.keys()
+        unstored = _PARENTS - start.directories.keys()
         self.changed: Mapping[Path, ChangedFile] = {
             path: file for path, file in result.changed.items() if not is_in_sandbox_directory(path)
         }
         self.deleted = frozenset(
             path
             for path in result.deleted
-            if not is_in_sandbox_directory(path) and path not in given
+            if not is_in_sandbox_directory(path) and path not in unstored
         )
         parents = {parent for path in self.changed for parent in path.parents}
         self.directories: Mapping[Path, FileAttributes] | None = None
@@ -34,7 +34,7 @@ class StorableResult:
             self.directories = {
                 path: attributes
                 for path, attributes in result.directories.items()
-                if not is_in_sandbox_directory(path) and (path not in given or path in parents)
+                if not is_in_sandbox_directory(path) and (path not in unstored or path in parents)
             }
         self.exit_code, self.timed_out = result.exit_code, result.timed_out
         self.stdout, self.stderr = result.stdout, result.stderr
