@@ -13,12 +13,7 @@ from typing import Any, Final
 
 import httpx
 import pytest
-from tests.server.private_agent import (
-    INHERITED_ROWS,
-    SECRET,
-    PrivateAgent,
-    create_private_agent,
-)
+from tests.server.private_agent import INHERITED_ROWS, SECRET, PrivateAgent, create_private_agent
 from tests.support.full_app import FullApp, open_full_app, settings_in
 
 from carrel.actions.accounts import credentials
