@@ -246,3 +246,20 @@ async def test_doctor_names_every_invalid_skill_of_a_layer(anywhere: Ports) -> N
             f"{PDF} is invalid: SKILL.md: it must start with front matter (---)",
         ),
     ]
+
+
+async def test_a_file_that_was_removed_upstream_stays_until_it_is_made_live_and_deleted(
+    anywhere: Ports,
+) -> None:
+    tenant = await open_tenant(anywhere)
+    await tenant.pin_skills()
+    await files.delete(anywhere, tenant.sales, SCRIPT, tenant.owner)
+    assert "run.sh" in (await tenant.skills())["pdf"].folder.files
+    rules = (
+        ClassRuleModel(SCRIPT.text, FileClass.LIVE),
+        ClassRuleModel(SKILLS_PATTERN, FileClass.PINNED),
+    )
+    await policies.put(anywhere, tenant.owner, PolicyModel(classes=rules), "withdrawn")
+    await files.delete(anywhere, await tenant.agent_stack(), SCRIPT, tenant.owner)
+    await tenant.pin_skills()
+    assert list((await tenant.skills())["pdf"].folder.files) == ["SKILL.md"]
