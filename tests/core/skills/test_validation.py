@@ -101,6 +101,13 @@ def test_the_reference_validator_agrees_on_where_front_matter_ends(text: str) ->
         assert parse_skill("pdf", text.encode()).is_valid == (not validator.validate(skill))
 
 
+def test_problems_are_single_short_lines() -> None:
+    text = '---\nname: pdf\ndescription: x\n"a\\nb": x\n' + "c" * 400 + ": x\n---\n"
+    [problem] = parse_skill("pdf", text.encode()).problems
+    assert problem.startswith("unknown fields: a\N{REPLACEMENT CHARACTER}b, ccc")
+    assert len(problem) == 300
+
+
 def test_a_valid_skill_has_its_fields_and_body() -> None:
     text = "---\nname: pdf\ndescription: >\n  Reads\n  PDF.\nmetadata:\n  v: 1\n---\n"
     text += "\n# Read\n---\nx\n"

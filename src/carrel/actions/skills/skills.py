@@ -21,7 +21,12 @@ from carrel.core.skills.skill_definition import (
     SkillDefinition,
     parse_skill,
 )
-from carrel.core.skills.skill_folder import SkillFolder, are_skills_visible, group_skills
+from carrel.core.skills.skill_folder import (
+    SkillFolder,
+    are_skills_visible,
+    group_skills,
+    split_skill_path,
+)
 from carrel.ports import CorruptContent, Ports
 
 _LINK_PROBLEM: Final = f"{SKILL_FILE_NAME} is a symbolic link; links are not followed"
@@ -83,6 +88,14 @@ def _load_skill(
     if isinstance(stored, CorruptContent):
         return LoadedSkill(folder, SkillDefinition(folder.name, problems=(str(stored),)), True)
     return LoadedSkill(folder, parse_skill(folder.name, files.render_content(file, stored)))
+
+
+def find_write_problems(file: File, content: bytes) -> tuple[str, ...]:
+    """Why a written file is an invalid SKILL.md; empty for any other file."""
+    parts = split_skill_path(file.path)
+    if parts is None or parts[1] != SKILL_FILE_NAME:
+        return ()
+    return parse_skill(parts[0], files.render_content(file, content)).problems
 
 
 def find_skill(skills: tuple[LoadedSkill, ...], name: str) -> LoadedSkill:

@@ -19,6 +19,7 @@ SKILL_FILE_NAME: Final = "SKILL.md"
 MAX_NAME_CHARS: Final = 64
 MAX_DESCRIPTION_CHARS: Final = 1024
 MAX_COMPATIBILITY_CHARS: Final = 500
+_MAX_PROBLEM_CHARS: Final = 300
 _FIELDS: Final = (
     *("name", "description", "license", "compatibility", "metadata", "allowed-tools"),
 )
@@ -58,7 +59,7 @@ def parse_skill(name: str, content: bytes | None) -> SkillDefinition:
     except UnicodeDecodeError:
         return SkillDefinition(name, problems=(PROBLEM_NOT_TEXT,))
     except ValidationError as problem:
-        return SkillDefinition(name, problems=(f"{SKILL_FILE_NAME}: {problem}",))
+        return SkillDefinition(name, problems=(_single_line(f"{SKILL_FILE_NAME}: {problem}"),))
     fields = front_matter.fields
     description = fields.get("description", "")
     return SkillDefinition(
@@ -66,8 +67,14 @@ def parse_skill(name: str, content: bytes | None) -> SkillDefinition:
         description.strip() if isinstance(description, str) else "",
         front_matter.body,
         fields,
-        tuple(_find_problems(name, fields)),
+        tuple(map(_single_line, _find_problems(name, fields))),
     )
+
+
+def _single_line(problem: str) -> str:
+    """Problem as one line of bounded length: it may quote names from the file."""
+    line = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in problem)
+    return line if len(line) <= _MAX_PROBLEM_CHARS else f"{line[: _MAX_PROBLEM_CHARS - 1]}…"
 
 
 def _find_problems(folder: str, fields: Mapping[str, YamlValue]) -> Iterator[str]:

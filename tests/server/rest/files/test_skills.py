@@ -159,3 +159,34 @@ async def test_a_large_skill_is_not_published(ada: httpx.AsyncClient) -> None:
     assert done.status_code == 200, done.text
     assert [row["name"] for row in (await get(ada, f"{INDEX}?agentId=kate"))["skills"]] == ["pdf"]
     assert "csv" in {skill["name"] for skill in (await get(ada, f"{AGENT}/skills"))["items"]}
+
+
+async def test_a_write_of_an_invalid_skill_is_stored_with_a_warning(ada: httpx.AsyncClient) -> None:
+    url = f"{AGENT}/files/skills/bad/SKILL.md"
+    text = skill_md("bäd")
+    warning = "invalid skill: name is 'b\\xe4d', but the folder is 'bad'"
+    written = await ada.put(url, json={"content": text})
+    assert (written.status_code, written.headers["carrel-warning"]) == (200, warning)
+    sent = await ada.put(url, content=text.encode(), headers={"Content-Type": "text/markdown"})
+    assert (sent.status_code, sent.headers["carrel-warning"]) == (200, warning)
+    assert (await get(ada, url))["content"] == text
+    valid = await ada.put(url, json={"content": skill_md("bad", "For {{AGENT_NAME}}")})
+    assert "carrel-warning" not in valid.headers
+    other = await ada.put(f"{AGENT}/files/skills/bad/x.md", json={"content": "none"})
+    assert "carrel-warning" not in other.headers
+
+
+async def test_graphql_lists_the_same_skills(ada: httpx.AsyncClient) -> None:
+    text = """query ($id: ID!) { skills(place: {agentId: $id}) {
+        name description valid problems digest files { path source class sha256 } } }"""
+    body = {"query": text, "variables": {"id": "kate"}}
+    answer = (await ada.post("/graphql", json=body)).json()
+    assert "errors" not in answer, answer
+    rows = answer["data"]["skills"]
+    listed = (await get(ada, f"{AGENT}/skills"))["items"]
+    for row, skill in zip(rows, listed, strict=True):
+        names = ("name", "description", "valid", "problems", "digest")
+        assert {name: row[name] for name in names} == {name: skill[name] for name in names}
+        assert [(file["path"], file["sha256"]) for file in row["files"]] == [
+            (f"skills/{skill['name']}/{file['path']}", file["sha256"]) for file in skill["files"]
+        ]
