@@ -20,7 +20,7 @@ from carrel.actions.runs.run_request import RunRequest
 from carrel.adapters.sandbox.local import LocalSandbox
 from carrel.core.errors import NotFound, Refusal, ValidationError
 from carrel.core.files.file_kinds import LINK_TYPE
-from carrel.core.identifiers import Path
+from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.runs import Audience
 from carrel.core.skills.sandbox_directory import READ_ONLY_NOTE
 from carrel.ports import Ports
@@ -49,14 +49,18 @@ async def tools(ports: Ports) -> ToolTenant:
     return await add_skills(await create_tool_tenant(ports))
 
 
-async def add_skills(tools: ToolTenant) -> ToolTenant:
+async def add_skills(tools: ToolTenant, *, inherited: bool = False) -> ToolTenant:
+    """Give the agent skills, or the defaults, from which it inherits them."""
+    stack = (Scope(tools.owner.tenant, ScopeKind.DEFAULTS, ""),) if inherited else None
     for path, content in FILES.items():
-        await put(tools, path, content)
+        await put(tools, path, content, stack)
     return tools
 
 
-async def put(tools: ToolTenant, path: str, content: bytes, **options: Any) -> None:
-    stack = tools.context.stack
+async def put(
+    tools: ToolTenant, path: str, content: bytes, stack: Stack | None = None, **options: Any
+) -> None:
+    stack = stack or tools.context.stack
     await files.put(tools.ports, stack, Path(path), content, tools.owner, WriteOptions(**options))
 
 
@@ -189,7 +193,7 @@ async def test_skills_are_in_the_local_sandbox(tmp_path: File, persistent: bool)
     local = LocalSandbox(tmp_path / "sandboxes")
     async with open_ports(tmp_path) as opened:
         tools = await create_tool_tenant(opened, runner=local, persistent=persistent)
-        await add_skills(tools)
+        await add_skills(tools, inherited=True)
         assert await tools.call("bash", command=RUN) == "of Kate\ndone\n"
         assert await tools.call("bash", command="mkdir -p a/b; echo 1 > a/b/c") == ""
         listed = await tools.call("bash", command="stat -c '%a %n' $CARREL_SKILLS/pdf/*")
@@ -199,7 +203,20 @@ async def test_skills_are_in_the_local_sandbox(tmp_path: File, persistent: bool)
         [tree] = await opened.trees.read([tools.scope()])
         assert {path.text for path in tree.directories} <= {"a", "a/b"}
         await put(tools, "skills/pdf/data.txt", b"newer\n")
-        if not persistent:
-            assert await tools.call("bash", command=RUN) == "newer\ndone\n"
+        expected = "missing\n" if persistent else "newer\n"
+        command = "cat ${CARREL_SKILLS-none}/pdf/data.txt 2> /dev/null || echo missing"
+        assert await tools.call("bash", command=command) == expected
         await local.close()
         assert await tools.files() == {"a/b/c": b"1\n", "z": b"z\n"}
+
+
+async def test_a_persistent_sandbox_has_no_own_skills_of_a_private_agent(tmp_path: File) -> None:
+    local = LocalSandbox(tmp_path / "sandboxes")
+    async with open_ports(tmp_path) as opened:
+        tools = await create_tool_tenant(opened, runner=local, persistent=True)
+        await add_skills(tools)
+        assert await tools.call("bash", command="ls -A; echo ${CARREL_SKILLS-none}") == "none\n"
+        agent = await agents.patch(opened, tools.owner, "kate", {"is_shared": True})
+        tools.context = structs.replace(tools.context, agent=agent)
+        assert await tools.call("bash", command=RUN) == "of Kate\ndone\n"
+        await local.close()

@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from carrel.core.identifiers import Digest, Path
+from carrel.core.overlay.agent_resolution import FileSource
 from carrel.core.overlay.compose import File
 from carrel.core.runs import Audience
 from carrel.core.sessions.shared_session_visibility import is_visible
@@ -20,6 +21,8 @@ from carrel.core.skills.skill_definition import SKILL_FILE_NAME, SKILLS_PREFIX
 SKILLS_DIRECTORY: Final = Path(SKILLS_PREFIX.removesuffix("/"))
 SKILLS_PATTERN: Final = f"{SKILLS_PREFIX}**"
 """Pattern of a rule that gives every file of every skill one class."""
+
+_OVERRIDES: Final = frozenset({FileSource.OVERRIDE, FileSource.PINNED_OVERRIDE})
 
 
 class SkillFolder(Struct, frozen=True):
@@ -32,6 +35,11 @@ class SkillFolder(Struct, frozen=True):
     def main_file(self) -> File | None:
         """SKILL.md; None if the folder has none."""
         return self.files.get(SKILL_FILE_NAME)
+
+    @property
+    def has_overrides(self) -> bool:
+        """Whether a file is an agent's own, neither inherited nor as reviewed."""
+        return any(file.source_label in _OVERRIDES for file in self.files.values())
 
     @property
     def digest(self) -> Digest:

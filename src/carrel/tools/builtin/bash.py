@@ -15,9 +15,8 @@ from carrel.actions.sandbox.command_inputs import CommandInputs, load_inputs
 from carrel.actions.sandbox.command_output import NO_SAVED_OUTPUT, SavedOutput
 from carrel.actions.sandbox.sandboxes import decrypt_config, resource_limits
 from carrel.actions.sandbox.write_back import WriteBackResult
-from carrel.actions.skills.command_skills import NO_SKILLS, CommandSkills, load_command_skills
+from carrel.actions.skills.command_skills import CommandSkills
 from carrel.core.agents.agent import agent_from_record
-from carrel.core.agents.config import is_allowed
 from carrel.core.errors import (
     CapabilityNotProvided,
     Forbidden,
@@ -47,15 +46,11 @@ from carrel.core.sandbox.tool_access import (
     with_workspace,
 )
 from carrel.core.sandbox.write_back import CommittedFile
-from carrel.core.skills.prompt_index import SKILL_TOOL
-from carrel.core.skills.sandbox_directory import (
-    EXPORT_COMMAND,
-    READ_ONLY_NOTE,
-    is_in_sandbox_directory,
-)
+from carrel.core.skills.sandbox_directory import EXPORT_COMMAND
 from carrel.core.store.entry import FileAttributes
 from carrel.ports import Sandbox as Provider
 from carrel.ports.sandbox import CommandResult, CommandSpec, ResourceLimits, SandboxUnavailable
+from carrel.tools.command_skills import load_skills, skill_notes
 from carrel.tools.tool import (
     ApprovalCheck,
     Tool,
@@ -288,11 +283,8 @@ def _command_note(workspace_call: WorkspaceCall, args: BashArguments) -> str:
 
 
 async def _load_skills(workspace_call: WorkspaceCall) -> CommandSkills:
-    """Load the skills that the call may read; none if the agent may not read skills."""
-    context = workspace_call.context
-    if not is_allowed(context.config.allowed_tools, SKILL_TOOL):
-        return NO_SKILLS
-    return await load_command_skills(context.ports, await context.list_skills())
+    is_persistent = _instance_key(workspace_call) is not None
+    return await load_skills(workspace_call.context, is_persistent=is_persistent)
 
 
 def _script(workspace_call: WorkspaceCall, args: BashArguments, *, has_skills: bool) -> str:
@@ -336,9 +328,7 @@ def _report(
 ) -> ToolReply:
     limit = _output_limit(workspace_call)
     stdout, stderr = (truncate_output(text, limit) for text in (result.stdout, result.stderr))
-    ignored = any(map(is_in_sandbox_directory, (*result.changed, *result.deleted)))
-    skill_notes = (READ_ONLY_NOTE,) if ignored else ()
-    notes = (*result.notes, *skill_notes, *committed.notes, *saved.notes)
+    notes = (*result.notes, *skill_notes(spec, result), *committed.notes, *saved.notes)
     seconds = spec.limits.seconds if result.timed_out else None
     output = CommandOutput(
         stdout=stdout,
