@@ -34,7 +34,7 @@ MAY_IMPORT |= {
     "hashlib",
 }
 MAY_IMPORT |= {"hmac", "html", "itertools", "json", "math", "msgspec", "re", "typing"}
-MAY_IMPORT |= {"re2", "unicodedata"}
+MAY_IMPORT |= {"re2", "unicodedata", "yaml"}
 CLOCK = {"now", "today", "utcnow"}
 
 

@@ -21,6 +21,21 @@ SECRET = "xylophone"
 SESSION = "0b8f8f8e-0000-4000-8000-000000000001"
 
 
+_INHERITED_FILES = "test_members_see_the_agent_and_its_inherited_live_files"
+_INHERITED_SKILLS = "test_private_skills.py"
+INHERITED_ROWS = {
+    "GET /v1/agents/{id}/files": _INHERITED_FILES,
+    "POST /api/workspaces/files": _INHERITED_FILES,
+    "GET /v1/agents": _INHERITED_FILES,
+    "GET /v1/agents/{id}": _INHERITED_FILES,
+    "GET /v1/agents/{id}/skills": _INHERITED_SKILLS,
+    "GET /.well-known/agent-skills/index.json": _INHERITED_SKILLS,
+    "GET /.well-known/agent-skills/{name}/SKILL.md": _INHERITED_SKILLS,
+    "GET /.well-known/agent-skills/{name}.zip": _INHERITED_SKILLS,
+}
+"""Endpoints that show members what a private agent inherits, and where that is tested."""
+
+
 @dataclass(frozen=True)
 class PrivateAgent:
     """Ids of a private agent and its things, and a client of each kind of caller."""

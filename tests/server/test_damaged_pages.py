@@ -39,7 +39,10 @@ LEFT_OUT = re.compile(
 )
 """Streams, documents, and addresses of the same reads on another layer."""
 TOOL_ARGUMENTS: dict[str, dict[str, Any]] = {
-    **{name: {} for name in ("who_am_i", "what_do_i_know", "my_stats", "ls", "workspace_list")},
+    **{
+        name: {}
+        for name in ("who_am_i", "what_do_i_know", "my_stats", "ls", "workspace_list", "skill")
+    },
     **{name: {"query": "figs"} for name in ("recall", "memory_search")},
     "session_logs": {"action": "search", "query": "figs"},
     "read": {"file_path": "a.md"},
@@ -48,6 +51,7 @@ TOOL_ARGUMENTS: dict[str, dict[str, Any]] = {
     "workspace_read": {"key": "plan"},
     "memory": {"command": "view", "path": "/memories"},
     "memory_history": {},
+    "skill": {},
     "approval_result": {"approval_id": "approvals"},
 }
 """Of every tool that reads."""
@@ -92,6 +96,8 @@ async def populate(ada: httpx.AsyncClient) -> dict[str, str]:
     for number in range(3):
         for root in (FILES, f"{kate}/files/notes"):
             await send("PUT", f"{root}/{number}.md", content=f"{number} {LONG}")
+    skill = f"---\nname: figs\ndescription: {LONG[:900]}\n---\n{LONG}"
+    await send("PUT", f"{kate}/files/skills/figs/SKILL.md", content=skill)
     await send("PUT", f"{FILES}/a.md", content="a")
     await send("PUT", f"{kate}/files/a.md", content="a")
     await send("PUT", f"{kate}/items/plan", value=LONG)

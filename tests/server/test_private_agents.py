@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import httpx
 import pytest
-from tests.server.private_agent import SECRET, PrivateAgent, create_private_agent
+from tests.server.private_agent import INHERITED_ROWS, SECRET, PrivateAgent, create_private_agent
 from tests.support.full_app import FullApp, open_full_app, settings_in
 
 from carrel.actions.accounts import credentials
@@ -112,10 +112,7 @@ OTHER_ROWS: Final = {
     "POST /v1/runs": "test_only_callers_with_access_start_runs",
     "POST /v1/dry-run": "test_a_dry_run_opens_nothing_that_the_request_itself_does_not",
     "POST /v1/approvals/{id}": "answering has a rule of its own: tests of approvals",
-    "GET /v1/agents/{id}/files": "test_members_see_the_agent_and_its_inherited_live_files",
-    "POST /api/workspaces/files": "test_members_see_the_agent_and_its_inherited_live_files",
-    "GET /v1/agents": "test_members_see_the_agent_and_its_inherited_live_files",
-    "GET /v1/agents/{id}": "test_members_see_the_agent_and_its_inherited_live_files",
+    **INHERITED_ROWS,
     "GET /v1/runs": "test_listings_omit_what_is_private",
     "GET /v1/approvals": "test_listings_omit_what_is_private",
     "GET /v1/inbox": "test_listings_omit_what_is_private",

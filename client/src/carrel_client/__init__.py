@@ -72,7 +72,7 @@ if TYPE_CHECKING:
         MoveFile,
         PutFile,
     )
-    from carrel_client.file_models import File, FileRow
+    from carrel_client.file_models import File, FileRow, Skill, SkillFile
     from carrel_client.files import Files
     from carrel_client.history import Explanation, LayerEntry, Version, VersionSource
     from carrel_client.items import Item, ItemRow
@@ -112,7 +112,7 @@ _MODULES: Final = {
         *("MoveFile", "PutFile"),
     ),
     "file_bytes": ("DownloadedFile",),
-    "file_models": ("File", "FileRow"),
+    "file_models": ("File", "FileRow", "Skill", "SkillFile"),
     "files": ("Files",),
     "history": ("Explanation", "LayerEntry", "Version", "VersionSource"),
     "items": ("Item", "ItemRow"),
@@ -219,6 +219,8 @@ __all__ = [
     "ServerError",
     "ServerUnreachable",
     "Session",
+    "Skill",
+    "SkillFile",
     "Template",
     "Tenant",
     "TooManyAttempts",

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from carrel_client.errors import InvalidResponse
-from carrel_client.models import parse_time
+from carrel_client.models import Model, model_list_field, parse_time, wire_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +52,33 @@ class File(FileRow):
     def data(self) -> bytes:
         """The bytes of the content."""
         return self.content.encode() if self.encoding is None else b64decode(self.content)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillFile(Model):
+    """A file of a skill."""
+
+    path: str
+    """Relative to the folder of the skill."""
+    version: int
+    source: str
+    file_class: str = wire_name("class")
+    sha256: str
+    size: int
+    update_available: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skill(Model):
+    """A folder ``skills/NAME``; one that is invalid is not offered to agents."""
+
+    name: str
+    description: str
+    valid: bool
+    problems: tuple[str, ...]
+    digest: str
+    """SHA-256 over the paths and digests of its files."""
+    files: tuple[SkillFile, ...] = model_list_field(SkillFile)
 
 
 def row_from_json(row: Any) -> FileRow:

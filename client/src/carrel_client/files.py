@@ -12,13 +12,15 @@ from carrel_client.event_reader import UPDATED, EventReader, EventSource
 from carrel_client.file_bytes import DownloadedFile, download, read_bytes, upload
 from carrel_client.file_changes import content_to_json
 from carrel_client.file_commits import FileCommits
-from carrel_client.file_models import File, FileRow, file_from_json, rows_from_json
+from carrel_client.file_models import File, FileRow, Skill, file_from_json, rows_from_json
 from carrel_client.history import Explanation, Version, explanation_from_json, versions_from_json
 from carrel_client.http_messages import HttpRequest
+from carrel_client.models import models_from_json
 from carrel_client.requests import (
     api_path,
     encode_segment,
     get_json,
+    items_of,
     send_idempotent,
     send_json,
     send_with_retry,
@@ -63,6 +65,12 @@ class Files(FileCommits[Driver]):
         query |= {"content": "true"} if content else {}
         query |= {"raw": "true"} if raw else {}
         return rows_from_json((yield from get_json(self._root, query)))
+
+    @operation
+    def skills(self) -> Steps[tuple[Skill, ...]]:
+        """Return the skills in order of name, invalid ones with their problems."""
+        listing = yield from get_json(api_path(*self._location, "skills"))
+        return models_from_json(Skill, items_of(listing))
 
     @operation
     def read(self, prefix: str = "", *, raw: bool = False) -> Steps[dict[str, str]]:

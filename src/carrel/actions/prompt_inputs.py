@@ -12,6 +12,7 @@ from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.prompt.workspace_notes import WorkspaceNotes, workspace_notes
 from carrel.core.runs import Audience, Run
 from carrel.core.sandbox.tool_access import available_tool_names
+from carrel.core.skills.prompt_index import SKILL_TOOL
 from carrel.ports import Ports
 
 
@@ -26,8 +27,10 @@ async def load_prompt_inputs(
     config = agent_config(agent)
     today = local_date(ports.clock.now(), config.timezone)
     notes = await _load_workspace_notes(ports, agent.tenant, config)
+    can_read_skills = is_allowed(config.allowed_tools, SKILL_TOOL)
     return PromptInputs(
         *(mode, today, config.extra_docs, config.prompt_chars, config.file_chars),
+        skills_chars=config.skills_chars if can_read_skills else 0,
         workspace_notes=notes,
     )
 

@@ -20,7 +20,10 @@ from carrel.core.errors import Conflict, NotFound
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay.compose import File, Layers, compose
 from carrel.core.overlay.file_reviews import ReviewKind, find_origin, review_kind
-from carrel.core.prompt.assembly import BlockStatus, DamagedPolicyFile
+from carrel.core.prompt.assembly import (
+    DamagedPolicyFile,
+)
+from carrel.core.prompt.blocks import BlockStatus
 from carrel.core.runs import Run
 from carrel.core.sessions.session import Session, TranscriptEntry, TranscriptHit
 from carrel.core.store.entry import Version

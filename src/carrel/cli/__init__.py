@@ -10,7 +10,7 @@ import click
 
 from carrel.core.version import VERSION
 
-_READ_COMMANDS: Final = ("ls", "cat", "log", "diff", "explain")
+_READ_COMMANDS: Final = ("ls", "cat", "log", "diff", "explain", "skills")
 _WRITE_COMMANDS: Final = ("put", "edit", "rm", "mv", "cp", "mkdir", "commit", "import")
 _FILE_COMMANDS: Final = (*_READ_COMMANDS, *_WRITE_COMMANDS)
 _REVIEW_COMMANDS: Final = ("pins", "accept", "rollback")
@@ -43,6 +43,7 @@ _MODULES: Final = {
     **dict.fromkeys(_FILE_TREE_COMMANDS, "file_tree"),
     "invite": "people",
     "entries": "sessions",
+    "skills": "ls",
 }
 
 

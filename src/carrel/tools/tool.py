@@ -25,6 +25,8 @@ from msgspec.structs import fields
 from carrel.actions.files import files
 from carrel.actions.progress import ProgressCallback, no_progress
 from carrel.actions.runs import snapshots
+from carrel.actions.skills import skills
+from carrel.actions.skills.skills import LoadedSkill
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_config, agent_from_record
 from carrel.core.agents.config import AgentConfig
@@ -35,6 +37,7 @@ from carrel.core.markdown.fences import BYTE_ORDER_MARK
 from carrel.core.runs import Audience, Run
 from carrel.core.sandbox.tool_access import ToolAccess
 from carrel.core.sessions.shared_session_visibility import is_visible, unavailable_message
+from carrel.core.skills.skill_folder import are_skills_visible
 from carrel.core.store.record import Record
 from carrel.ports import Ports
 from carrel.tools.output_schema import build_output_schema
@@ -101,6 +104,14 @@ class ToolContext(Struct, frozen=True):
         else:
             paths = (await files.list_files(self.ports, self.stack)).files
         return {path for path in paths if is_visible(path, self.audience)}
+
+    async def list_skills(self) -> tuple[LoadedSkill, ...]:
+        """Skills of the agent that the audience may see, invalid ones included."""
+        if not are_skills_visible(self.audience):
+            return ()
+        if self.run is not None:
+            return await skills.list_run_skills(self.ports, self.run)
+        return await skills.list_skills(self.ports, self.stack)
 
     async def _read_content(self, path: Path) -> bytes:
         if not is_visible(path, self.audience):

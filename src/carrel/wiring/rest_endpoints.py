@@ -36,6 +36,7 @@ from carrel.server.rest.files import (
     impacts,
     overlay_api,
     pins,
+    skills,
 )
 from carrel.server.rest.meta import discovery, health, schema_documents
 from carrel.server.rest.runs import runs
@@ -47,6 +48,7 @@ _MODULES: Final = (
     history,
     drafts,
     impacts,
+    skills,
     runs,
     prompts,
     events,

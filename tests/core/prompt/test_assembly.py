@@ -13,7 +13,6 @@ from carrel.core.errors import Conflict
 from carrel.core.identifiers import Path
 from carrel.core.prompt.assembly import (
     TRUNCATION_MARKER,
-    BlockStatus,
     DamagedPolicyFile,
     Prompt,
     PromptDocument,
@@ -21,6 +20,7 @@ from carrel.core.prompt.assembly import (
     note_path,
     prompt_paths,
 )
+from carrel.core.prompt.blocks import BlockStatus
 from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.runs import Audience
 from carrel.core.sessions.shared_session_visibility import POLICY_PATHS, SHARED_PATHS
@@ -103,7 +103,7 @@ def test_the_shared_prompt_has_only_policy_identity_soul_and_agents() -> None:
     ]
     omitted = [block for block in prompt.blocks if block.status is BlockStatus.OMITTED]
     assert {block.path for block in omitted} == {
-        *("USER.md", "notes/", "MEMORY.md", "team/style.md", "SOUL.md"),
+        *("USER.md", "skills/", "notes/", "MEMORY.md", "team/style.md", "SOUL.md"),
     }
     assert {(block.version, block.source, block.text) for block in omitted} == {(None, None, "")}
     assert set(prompt_paths(SHARED)) == SHARED_PATHS

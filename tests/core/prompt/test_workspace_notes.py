@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from carrel.core.identifiers import Path
 from carrel.core.prompt.assembly import (
-    BlockStatus,
     PromptDocument,
     build_prompt,
     memory_workspace_ids,
     prompt_paths,
 )
+from carrel.core.prompt.blocks import BlockStatus
 from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.prompt.workspace_notes import WorkspaceNote, WorkspaceNotes
 from carrel.core.runs import Audience

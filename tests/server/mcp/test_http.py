@@ -104,7 +104,7 @@ async def test_files_are_resources(server: McpServer, mode: str) -> None:
         [content] = (await client.read_resource(row.uri)).contents
         assert isinstance(content, TextResourceContents)
         assert (content.text, content.uri) == (f"for {slug}", row.uri)
-        [template] = (await client.list_resource_templates()).resource_templates
+        [template, _] = (await client.list_resource_templates()).resource_templates
         assert template.uri_template == f"carrel://agents/{slug}/files/{{+path}}"
         for wrong in ("nothing.md", "../x", "", "%FF", "a%00b"):
             with pytest.raises(MCPError, match="no such resource"):

@@ -17,11 +17,12 @@ pytestmark = pytest.mark.anyio
 FOREIGN = re.compile(
     r"(GET|PUT|DELETE|POST) /v1/host/workspace/(files(/\{path\.\.\.\})?|events)"
     r"|POST /v1/runs|GET /v1/runs/\{id\}|POST /v1/runs/\{id\}/cancel"
-    r"|GET /v1/runs/\{id\}/events(/poll)?|GET /v1/workflows/\{id\}|GET /\.well-known/openwop"
+    r"|GET /v1/runs/\{id\}/events(/poll)?|GET /v1/workflows/\{id\}"
+    r"|GET /\.well-known/(openwop|agent-skills/.*)"
     r"|POST /api/workspaces/files|\w+ /accounts/me/(sandboxes|workspaces)(/\{id\})?"
     r"|\w+ /git/.*"
 )
-"""openwop, workspace overlays, sandbox accounts and git."""
+"""openwop, Agent Skills Discovery, workspace overlays, sandbox accounts and git."""
 NOT_API = re.compile(
     r"GET /(schemas/\{name\}|asyncapi\.json|graphql(/schema)?|icon\.svg|v1/session/.*|ui/.*|)"
 )

@@ -29,6 +29,6 @@ async def lint_agent(ports: Ports, actor: Actor, name: str) -> tuple[LintFinding
         for path in prompt_paths(request.inputs)
         if (file := workspace.files.get(path))
     }
-    return lint_prompt(
-        served, stored, request.inputs, await prompts.load_workspace_memories(ports, request)
-    )
+    memories = await prompts.load_workspace_memories(ports, request)
+    skills = await prompts.load_prompt_skills(ports, workspace.files)
+    return lint_prompt(served, stored, request.inputs, memories, skills)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Final, TypeVar
 
 import msgspec
@@ -19,23 +19,26 @@ from carrel.actions.prompt_inputs import (
     run_prompt_inputs,
 )
 from carrel.actions.runs import snapshots
+from carrel.actions.skills.skills import LoadedSkill, load_run_files, load_skills
 from carrel.actions.timezones import local_date
 from carrel.core.access import Actor
 from carrel.core.files.file_kinds import LINK, file_kind
 from carrel.core.identifiers import Path, Stack
-from carrel.core.overlay.compose import File, revisions_etag
+from carrel.core.overlay.compose import File, Layers, revisions_etag
 from carrel.core.prompt.assembly import (
     MEMORY,
-    BlockStatus,
     Prompt,
-    PromptBlock,
     PromptDocument,
     build_prompt,
     memory_workspace_ids,
     prompt_paths,
 )
+from carrel.core.prompt.blocks import BlockStatus, PromptBlock
 from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.runs import Audience, Run
+from carrel.core.skills.prompt_index import PromptSkill
+from carrel.core.skills.skill_definition import SKILLS_PREFIX
+from carrel.core.skills.skill_folder import are_skills_visible
 from carrel.ports import CorruptContent, Ports
 
 Key = TypeVar("Key", bound=Hashable)
@@ -118,10 +121,42 @@ async def assemble_prompt(ports: Ports, request: PromptRequest) -> AssembledProm
         request.agent_layers.stack,
         _memory_scopes(request.agent_layers, request.inputs),
     )
-    trees = await ports.trees.read((*stack, *memory_scopes), paths)
+    skill_scopes = stack if are_skills_visible(request.inputs.mode) else ()
+    trees, skill_layers = await _read_trees(ports, (*stack, *memory_scopes), paths, skill_scopes)
     layers, memories = trees[: len(stack)], snapshots.workspace_memories(trees[len(stack) :])
     documents = {path: file for path in paths if (file := resolver.resolve(path, layers))}
-    return await _count_tokens(ports, await _assemble(ports, documents, memories, request.inputs))
+    skill_files = resolver.compose(skill_layers).files if skill_layers else {}
+    parts = _PromptFiles(documents, memories, skill_files)
+    return await _count_tokens(ports, await _assemble(ports, parts, request.inputs))
+
+
+async def _read_trees(
+    ports: Ports, scopes: Stack, paths: Collection[Path], skill_scopes: Stack
+) -> tuple[Layers, Layers]:
+    """Read paths, and the skills of the first scopes, at the same revisions."""
+    while True:
+        trees = await ports.trees.read(scopes, paths)
+        if not skill_scopes:
+            return trees, ()
+        skill_trees = await ports.trees.read(skill_scopes, prefix=SKILLS_PREFIX)
+        revisions = [tree.revision for tree in skill_trees]
+        if revisions == [tree.revision for tree in trees[: len(skill_scopes)]]:
+            return trees, skill_trees
+
+
+async def load_prompt_skills(
+    ports: Ports, files_by_path: Mapping[Path, File]
+) -> tuple[PromptSkill, ...]:
+    """Load the skills among these files as parts of a prompt."""
+    return tuple(map(_prompt_skill, await load_skills(ports, files_by_path)))
+
+
+def _prompt_skill(skill: LoadedSkill) -> PromptSkill:
+    file, is_cacheable = skill.folder.main_file, not skill.is_damaged
+    if file is None:
+        return PromptSkill(skill.definition)
+    source = file.source_label or file.source.kind
+    return PromptSkill(skill.definition, source, file.version, is_cacheable)
 
 
 async def load_workspace_memories(
@@ -158,19 +193,27 @@ async def load_run_prompt(ports: Ports, run: Run) -> AssembledPrompt:
     """Load the frozen prompt of a run. Raises NotFound if its snapshot was deleted."""
     inputs = run_prompt_inputs(run)
     documents = await snapshots.find_files(ports, run, prompt_paths(inputs))
-    prompt = await _assemble(
-        ports, documents, await snapshots.load_workspace_memories(ports, run), inputs
-    )
+    memories = await snapshots.load_workspace_memories(ports, run)
+    parts = _PromptFiles(documents, memories, await load_run_files(ports, run))
+    prompt = await _assemble(ports, parts, inputs)
     await snapshots.verify_snapshot_kept(ports, run)
     return await _count_tokens(ports, prompt)
 
 
-async def _assemble(
-    ports: Ports, documents: Mapping[Path, File], memories: Mapping[str, File], inputs: PromptInputs
-) -> Prompt:
-    rendered = await _load_documents(ports, documents)
+class _PromptFiles(Struct, frozen=True):
+    """Files of a prompt, without contents."""
+
+    documents: Mapping[Path, File]
+    memories: Mapping[str, File]
+    skill_files: Mapping[Path, File]
+
+
+async def _assemble(ports: Ports, parts: _PromptFiles, inputs: PromptInputs) -> Prompt:
     return build_prompt(
-        rendered, inputs, await _load_documents(ports, memories) if memories else {}
+        await _load_documents(ports, parts.documents),
+        inputs,
+        await _load_documents(ports, parts.memories) if parts.memories else {},
+        await load_prompt_skills(ports, parts.skill_files) if parts.skill_files else (),
     )
 
 

@@ -48,11 +48,11 @@ async def verify_snapshot_kept(ports: Ports, run: Run) -> None:
     require_snapshot(reloaded)
 
 
-async def load_manifest(ports: Ports, run: Run) -> Workspace:
-    """List the files of a run's snapshot. Raises NotFound if it was deleted."""
+async def load_manifest(ports: Ports, run: Run, prefix: str = "") -> Workspace:
+    """List the files of a run's snapshot below a prefix. Raises NotFound if it was deleted."""
     require_snapshot(run)
     layers, resolver = (
-        await ports.trees.read(run.workspace_layers),
+        await ports.trees.read(run.workspace_layers, prefix=prefix),
         render_context_of_run(run),
     )
     workspace = compose(layers) if resolver is None else resolver.compose(layers)

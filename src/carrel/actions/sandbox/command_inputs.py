@@ -17,6 +17,7 @@ from carrel.core.sandbox.workspace_directories import (
     list_directories,
     mtime_of,
 )
+from carrel.core.skills.sandbox_directory import is_in_sandbox_directory
 from carrel.core.store.entry import Entry, FileAttributes, Head
 from carrel.core.store.record import RecordChange, RecordType, decode_body, encode_body
 from carrel.core.store.tree import Tree
@@ -54,7 +55,11 @@ async def load_inputs(workspace: WorkspaceFiles) -> CommandInputs:
     [tree] = await ports.trees.read((scope,))
     [record] = await ports.records.get(scope.tenant, RecordType.ROOT_DIRECTORY, [scope.name])
     heads, directories = (
-        {path: head for path, head in heads.items() if workspace.can_see(path)}
+        {
+            path: head
+            for path, head in heads.items()
+            if workspace.can_see(path) and not is_in_sandbox_directory(path)
+        }
         for heads in (tree.heads, tree.directories)
     )
     visible = replace(tree, heads=heads, directories=directories)

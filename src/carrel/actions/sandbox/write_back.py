@@ -14,6 +14,7 @@ from carrel.actions.overlay.stacks import load_workspace_revision
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.actions.retry import retry_on_conflict
 from carrel.actions.sandbox.command_inputs import CommandInputs, root_change
+from carrel.actions.sandbox.storable_result import StorableResult
 from carrel.actions.sandbox.workspace_files import WorkspaceFiles
 from carrel.core.errors import Busy, IdempotencyInFlight, WorkspaceTooLarge
 from carrel.core.files import file_kinds
@@ -62,11 +63,12 @@ _CODEC: Final = json_codec(WriteBackResult)
 async def commit_changes(
     workspace: WorkspaceFiles, start: CommandInputs, result: CommandResult, id: str, reason: str
 ) -> WriteBackResult:
-    """Commit all changes of a command or none.
+    """Commit all changes of a command or none, except those of the skills that it was given.
 
     `id` identifies the command. If the call has a name, a repeated call changes nothing and returns
     the same result. Raises WorkspaceTooLarge naming the excess, Busy and IdempotencyInFlight.
     """
+    result = StorableResult(result, start)
     if result.discard_reason is not None:
         raise WorkspaceTooLarge(result.discard_reason)
     if not (result.changed or result.deleted or result.directories or result.root):

@@ -35,9 +35,9 @@ def doctor(as_json: bool, backup: File | None, strict: bool, **options: Any) -> 
     """Check the integrity of the store.
 
     The store may be serving meanwhile. Checks that every file has its content, every digest is
-    right, no version is missing, every run can read its snapshot, nothing is left over, and no
-    path is a file in one layer and a directory in another. Exit code 0: no errors (there may be
-    warnings); 1: errors.
+    right, no version is missing, every run can read its snapshot, nothing is left over, no path is
+    a file in one layer and a directory in another, and every SKILL.md is valid. Exit code 0: no
+    errors (there may be warnings); 1: errors.
     """
     work = _examine(options) if backup is None else _examine_backup(backup)
     findings, isolation = run(lambda: work, as_json=as_json)
@@ -53,6 +53,7 @@ def doctor(as_json: bool, backup: File | None, strict: bool, **options: Any) -> 
 async def _examine(options: dict[str, Any]) -> tuple[FindingList, IsolationReport]:
     from carrel.actions.maintenance.integrity import check_secrets, check_store  # noqa: PLC0415 - keeps --help quick
     from carrel.actions.overlay.path_clashes import check_path_clashes  # noqa: PLC0415 - as above
+    from carrel.actions.skills.skill_check import check_skills  # noqa: PLC0415 - as above
     from carrel.ports import CorruptContent  # noqa: PLC0415 - as above
     from carrel.wiring.lazy_local_sandbox import isolation_report  # noqa: PLC0415 - as above
     from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
@@ -66,6 +67,7 @@ async def _examine(options: dict[str, Any]) -> tuple[FindingList, IsolationRepor
         try:
             await check_secrets(store.ports, findings)
             await check_path_clashes(store.ports, findings)
+            await check_skills(store.ports, findings)
         except CorruptContent as problem:
             findings.error("database", str(problem))
         return findings, await isolation_report(store.ports)

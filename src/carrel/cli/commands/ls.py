@@ -1,4 +1,4 @@
-"""`carrel ls`: lists files."""
+"""`carrel ls` and `carrel skills`: list files, and the skills among them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import click
 from carrel.cli import formatting
 from carrel.cli.connection import files_of, run_on_server
 from carrel.cli.console import format_size, print_json, server_options
-from carrel.cli.targets import TARGET, Target
+from carrel.cli.targets import OWNER, TARGET, Target, TargetOwner
 
 if TYPE_CHECKING:
-    from carrel_client import AsyncClient, DirectoryEntry, FileRow
+    from carrel_client import AsyncClient, DirectoryEntry, FileRow, Skill
 
 _STYLES: Final = {"pinned": "yellow", "managed": "magenta"}
 
@@ -108,3 +108,40 @@ def _remark_cell(row: FileRow) -> formatting.Cell:
     if row.error:
         return (row.error, "red")
     return ("update available", "yellow") if row.update_available else ""
+
+
+@click.command()
+@click.argument("owner", type=OWNER, metavar="WHERE")
+@server_options
+def skills(owner: TargetOwner, as_json: bool, **options: Any) -> None:
+    """List skills, with the problems of invalid ones.
+
+    WHERE is an agent, templates/NAME, defaults or workspaces/ID. Updates of pinned skills are
+    accepted file by file, with carrel accept.
+    """
+    listed = run_on_server(
+        lambda client: files_of(client, owner).skills(), options, as_json=as_json
+    )
+    if as_json:
+        print_json({"owner": str(owner), "skills": [dict(skill.facts) for skill in listed]})
+        return
+    headers = ("skill", "state", "files", "digest", "description")
+    formatting.print_table(
+        headers, [_skill_row(skill) for skill in listed], right_aligned=("files",)
+    )
+    for skill in listed:
+        for problem in skill.problems:
+            click.echo(formatting.printable(f"{skill.name}: {problem}"), err=True)
+
+
+def _skill_row(skill: Skill) -> list[formatting.Cell]:
+    digest = formatting.short_digest(skill.digest.removeprefix("sha256:"))
+    return [skill.name, _skill_state(skill), str(len(skill.files)), digest, skill.description]
+
+
+def _skill_state(skill: Skill) -> formatting.Cell:
+    if not skill.valid:
+        return ("invalid", "red")
+    if any(file.update_available for file in skill.files):
+        return ("update available", "yellow")
+    return ("valid", "green")

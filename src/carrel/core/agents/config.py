@@ -76,6 +76,8 @@ class AgentConfig(Struct, frozen=True, rename="camel"):
     """Paths of files appended to the prompt."""
     prompt_chars: Annotated[int, Meta(ge=1000)] = 60_000
     file_chars: Annotated[int, Meta(ge=100)] = 12_000
+    skills_chars: Annotated[int, Meta(ge=0)] = 8_000
+    """Limit of the index of skills in the prompt; 0: none."""
     transcripts_dir: Text | None = None
     workspace_git: GitConfig = GitConfig()
     dreaming: DreamConfig = DreamConfig()

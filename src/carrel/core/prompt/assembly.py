@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
-from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
@@ -19,9 +18,14 @@ from carrel.core.errors import Conflict, ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.markdown.fences import BYTE_ORDER_MARK
 from carrel.core.outages import CorruptContent
+from carrel.core.prompt.blocks import BlockStatus, PromptBlock
 from carrel.core.prompt.inputs import PromptInputs
+from carrel.core.prompt.skill_blocks import SKILLS_BLOCK, build_skill_blocks
 from carrel.core.runs import Audience
 from carrel.core.sessions.shared_session_visibility import POLICY_PATHS, is_visible
+from carrel.core.skills.prompt_index import PromptSkill
+from carrel.core.skills.skill_definition import SKILLS_PREFIX
+from carrel.core.skills.skill_folder import are_skills_visible
 
 _IDENTITY, _SOUL, _USER, _AGENTS, MEMORY = map(
     Path, ("IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "MEMORY.md")
@@ -66,28 +70,6 @@ class PromptDocument(Struct, frozen=True):
 NO_MEMORIES: Final[Mapping[str, PromptDocument]] = {}
 
 
-class BlockStatus(StrEnum):
-    INCLUDED = "kept"
-    TRUNCATED = "cut"
-    OMITTED = "left out"
-
-
-class PromptBlock(Struct, frozen=True):
-    """Result for one file that could be part of the prompt."""
-
-    name: str
-    path: str
-    status: BlockStatus
-    text: str = ""
-    """Text in the prompt, with its heading."""
-    source: str | None = None
-    version: int | None = None
-    reason: str = ""
-    """Why it was truncated or omitted."""
-    is_cacheable: bool = True
-    """False if the file could not be loaded and may be available later."""
-
-
 class Prompt(Struct, frozen=True):
     text: str
     blocks: tuple[PromptBlock, ...]
@@ -111,6 +93,7 @@ class _PromptSlot(Struct, frozen=True):
     """Id of the attached workspace that has the file; empty for the agent's."""
     text: str = ""
     """Generated text, if the slot is not a file."""
+    lists_skills: bool = False
 
 
 def prompt_paths(inputs: PromptInputs) -> tuple[Path, ...]:
@@ -138,21 +121,28 @@ def build_prompt(
     files: Mapping[Path, PromptDocument],
     inputs: PromptInputs,
     memories: Mapping[str, PromptDocument] = NO_MEMORIES,
+    skills: Sequence[PromptSkill] = (),
 ) -> Prompt:
     """Assemble the prompt from an agent's files.
 
-    `memories` are MEMORY.md of attached workspaces by id.
+    `memories` are MEMORY.md of attached workspaces by id, `skills` those of the agent.
 
     Raises Conflict if a policy file does not fit or is not text, DamagedPolicyFile if damaged.
     """
     builder = _PromptBuilder(inputs, memories)
-    blocks = tuple([builder.build_block(slot, files) for slot in _prompt_slots(inputs)])
-    return Prompt(_SEPARATOR.join(block.text for block in blocks if block.text), blocks)
+    blocks: list[PromptBlock] = []
+    for slot in _prompt_slots(inputs):
+        if slot.lists_skills:
+            blocks += builder.build_skill_blocks(skills)
+        else:
+            blocks.append(builder.build_block(slot, files))
+    return Prompt(_SEPARATOR.join(block.text for block in blocks if block.text), tuple(blocks))
 
 
 def _prompt_slots(inputs: PromptInputs) -> Sequence[_PromptSlot]:
     fixed = [_file_slot(path) for path in (*POLICY_PATHS, _IDENTITY, _SOUL, _USER, _AGENTS)]
-    slots = [*fixed, *_note_slots(inputs), _file_slot(MEMORY), *_workspace_slots(inputs)]
+    skills = _PromptSlot(SKILLS_BLOCK, None, "", SKILLS_PREFIX, lists_skills=True)
+    slots = [*fixed, skills, *_note_slots(inputs), _file_slot(MEMORY), *_workspace_slots(inputs)]
     if inputs.mode is Audience.MAIN:
         return [*slots, *_extra_slots(inputs, {slot.path for slot in slots})]
     slots = [slot if _is_shared(slot) else _private_slot(slot) for slot in slots]
@@ -170,6 +160,8 @@ def _file_slot(path: Path) -> _PromptSlot:
 
 def _is_shared(slot: _PromptSlot) -> bool:
     """Whether a shared audience may see the slot; generated text has nothing private."""
+    if slot.lists_skills:
+        return are_skills_visible(Audience.SHARED)
     if slot.path is None:
         return bool(slot.text)
     return is_visible(slot.path, Audience.SHARED, is_shared_workspace=bool(slot.workspace))
@@ -271,6 +263,14 @@ class _PromptBuilder:
             return PromptBlock(slot.name, slot.display_path, BlockStatus.OMITTED, reason=reason)
         self._remaining_chars = remaining
         return PromptBlock(slot.name, slot.display_path, BlockStatus.INCLUDED, slot.text)
+
+    def build_skill_blocks(self, skills: Sequence[PromptSkill]) -> Sequence[PromptBlock]:
+        """Block of the index of skills, then the outcome for each; nothing without skills."""
+        remaining = self._remaining_after("")
+        blocks = build_skill_blocks(skills, self._inputs.skills_chars, remaining)
+        if any(block.text for block in blocks):
+            self._remaining_chars = remaining - len(blocks[0].text)
+        return blocks
 
     def _remaining_after(self, text: str) -> int:
         """Characters that remain after this text."""

@@ -6,7 +6,7 @@ A prefix is cacheable by a provider if it is the same on two days and contains n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
@@ -24,15 +24,16 @@ from carrel.core.prompt.assembly import (
     REASON_EMPTY,
     REASON_NO_PERSONA,
     REASON_NOT_TEXT,
-    BlockStatus,
     DamagedPolicyFile,
     Prompt,
-    PromptBlock,
     PromptDocument,
     build_prompt,
 )
+from carrel.core.prompt.blocks import BlockStatus, PromptBlock
 from carrel.core.prompt.inputs import PromptInputs
+from carrel.core.prompt.skill_blocks import SKILLS_BLOCK
 from carrel.core.redaction.secret_patterns import find_secrets
+from carrel.core.skills.prompt_index import PromptSkill
 
 _TOKEN: Final = re.compile(rb"\{\{([A-Z][A-Z0-9_]{0,63})\}\}")
 _TIMESTAMP: Final = re.compile(r"\b[12][0-9]{3}-[01][0-9]-[0-3][0-9][T ][0-2][0-9]:[0-5][0-9]")
@@ -49,6 +50,7 @@ class LintRule(StrEnum):
     SECRET = "secret"
     UNSTABLE = "unstable-prefix"
     EXTRA_DOC = "extra-doc"
+    SKILL = "invalid-skill"
 
 
 class LintFinding(Struct, frozen=True, order=True):
@@ -69,16 +71,18 @@ def lint_prompt(
     stored: Mapping[Path, LintInput],
     inputs: PromptInputs,
     memories: Mapping[str, PromptDocument] = NO_MEMORIES,
+    skills: Sequence[PromptSkill] = (),
 ) -> tuple[LintFinding, ...]:
     """Findings for an agent's main prompt; `stored` contains all of its files.
 
-    `memories` are MEMORY.md of attached workspaces by id.
+    `memories` are MEMORY.md of attached workspaces by id, `skills` those of the agent.
     """
-    findings = [*_lint_secrets(stored)]
+    findings = [*_lint_secrets(stored), *_lint_skills(skills)]
+    invalid = {finding.path for finding in findings if finding.rule is LintRule.SKILL}
     try:
-        prompt = build_prompt(served, inputs, memories)
+        prompt = build_prompt(served, inputs, memories, skills)
         tomorrow = build_prompt(
-            served, replace(inputs, day=inputs.day + timedelta(days=1)), memories
+            served, replace(inputs, day=inputs.day + timedelta(days=1)), memories, skills
         )
     except Conflict as conflict:
         path = str(conflict.details.get("path", ""))
@@ -87,11 +91,18 @@ def lint_prompt(
         refused = LintFinding(LintRule.REFUSED, damage.path.text, str(damage))
         return tuple(sorted({*findings, refused}))
     for block in prompt.blocks:
-        findings += _lint_block(block)
-        block_path = Path(block.path) if block.text else None
+        if block.path not in invalid:
+            findings += _lint_block(block)
+        block_path = Path(block.path) if block.text and block.name != SKILLS_BLOCK else None
         if block_path is not None and block_path in served and block_path in stored:
             findings += _lint_placeholders(block_path, served[block_path], stored[block_path])
     return tuple(sorted({*findings, *_lint_stability(prompt, tomorrow)}))
+
+
+def _lint_skills(skills: Sequence[PromptSkill]) -> Iterator[LintFinding]:
+    for skill in skills:
+        for problem in skill.definition.problems:
+            yield LintFinding(LintRule.SKILL, skill.definition.path, problem)
 
 
 def _lint_block(block: PromptBlock) -> Iterator[LintFinding]:
@@ -138,10 +149,9 @@ def _lint_secrets(stored: Mapping[Path, LintInput]) -> Iterator[LintFinding]:
 
 def _lint_stability(prompt: Prompt, tomorrow: Prompt) -> Iterator[LintFinding]:
     """Blocks before the notes must be the same tomorrow."""
-    before = [block for block in prompt.blocks if not block.path.startswith(NOTES_PREFIX)]
-    after = {block.path: block for block in tomorrow.blocks}
-    for block in before[: _stable_block_count(prompt)]:
-        if after[block.path].text != block.text:
+    count = _stable_block_count(prompt)
+    for block, after in zip(prompt.blocks[:count], tomorrow.blocks[:count], strict=True):
+        if after.text != block.text:
             yield LintFinding(LintRule.UNSTABLE, block.path, "changes from day to day")
         elif match := _TIMESTAMP.search(block.text):
             line = block.text.count("\n", 0, match.start())

@@ -45,9 +45,9 @@ def check_timeout(seconds: int | None, limit: int) -> int:
     return seconds
 
 
-def prepare_command(command: str, directory: str, env: Mapping[str, str]) -> str:
+def prepare_command(command: str, directory: str, env: Mapping[str, str], *first_lines: str) -> str:
     """Command that runs in a directory of the workspace, with exported variables."""
-    lines = [f"export {name}={_quote(value)}" for name, value in env.items()]
+    lines = [*first_lines, *(f"export {name}={_quote(value)}" for name, value in env.items())]
     if directory:
         # With "./" neither `-` nor CDPATH has a meaning for cd.
         lines.append(f"cd {_quote(f'./{directory}')} || exit")

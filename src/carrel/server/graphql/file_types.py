@@ -54,6 +54,17 @@ class FileType(Struct, frozen=True, eq=False):
         )
 
 
+class SkillType(Struct, frozen=True):
+    """A skill of a stack."""
+
+    name: str
+    description: str
+    valid: bool
+    problems: tuple[str, ...]
+    digest: str
+    files: tuple[FileType, ...]
+
+
 class WriteResultType(Struct, frozen=True):
     file: FileType
     warnings: tuple[str, ...]

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from carrel.actions.files import files, history
 from carrel.actions.overlay import stacks
 from carrel.actions.overlay.stacks import ReadableStack
+from carrel.actions.skills.skills import LoadedSkill, list_skills
 from carrel.core.access import Permission
 from carrel.core.agents.layers import build_stack
 from carrel.core.errors import Conflict, Forbidden, NotFound, ValidationError
@@ -18,7 +19,13 @@ from carrel.core.identifiers import Path, Scope, ScopeKind, Stack, digest
 from carrel.core.overlay.compose import Workspace
 from carrel.server.graphql.arguments import ArgumentMap, parse_prefix
 from carrel.server.graphql.context import Info, ResolverContext
-from carrel.server.graphql.file_types import ExplanationType, FileType, LayerEntryType, VersionType
+from carrel.server.graphql.file_types import (
+    ExplanationType,
+    FileType,
+    LayerEntryType,
+    SkillType,
+    VersionType,
+)
 from carrel.server.graphql.types import AgentType, NamedRecordType, PageType
 
 query: Final = QueryType()
@@ -97,6 +104,32 @@ async def files_of_place(
     context = info.context
     context.require(Permission.WORKSPACE_READ)
     return await _page(context, await load_readable_stack(context, place), arguments)
+
+
+@query.field("skills")
+async def skills_of_place(_: Any, info: Info, place: ArgumentMap) -> list[SkillType]:
+    context = info.context
+    context.require(Permission.WORKSPACE_READ)
+    readable = await load_readable_stack(context, place)
+    skills = await list_skills(
+        context.ports, readable.stack, inherited_only=readable.inherited_only
+    )
+    return [_skill_type(skill, readable) for skill in skills]
+
+
+def _skill_type(skill: LoadedSkill, readable: ReadableStack) -> SkillType:
+    definition = skill.definition
+    return SkillType(
+        name=skill.name,
+        description=definition.description,
+        valid=definition.is_valid,
+        problems=definition.problems,
+        digest=skill.folder.digest,
+        files=tuple(
+            _restrict(FileType.from_file(file, readable.stack), readable)
+            for file in skill.folder.files.values()
+        ),
+    )
 
 
 @query.field("file")

@@ -18,6 +18,7 @@ from carrel.core.identifiers import Path
 from carrel.core.overlay.compose import File
 from carrel.core.sessions.session import format_timestamp
 from carrel.core.sessions.shared_session_visibility import is_visible
+from carrel.server.mcp import skills
 from carrel.server.mcp.request_context import McpRequest
 from carrel.tools.tool import ToolContext
 
@@ -59,15 +60,18 @@ async def list_templates(request: McpRequest, ctx: Context) -> types.ListResourc
         uri_template=template_of(context.slug),
         description="Current content: the agent's own, its template's or the default.",
     )
-    return types.ListResourceTemplatesResult(resource_templates=[template])
+    return types.ListResourceTemplatesResult(resource_templates=[template, skills.TEMPLATE])
 
 
 async def read_resource(request: McpRequest, ctx: Context, uri: str) -> types.ReadResourceResult:
     """Served content of a file, as text if it is UTF-8."""
     context = await request.tool_context(ctx.meta)
     try:
-        path = _path(context, uri)
-        file, content = await _content(context, path)
+        if uri.startswith(skills.SCHEME):
+            file = await skills.find_skill_file(context, uri)
+            content = await files.read_content(context.ports, file)
+        else:
+            file, content = await _content(context, _path(context, uri))
     except (NotFound, ValidationError, UnicodeDecodeError):
         raise MCPError(_NOT_FOUND, "no such resource", {"uri": uri[:1200]}) from None
     return types.ReadResourceResult(contents=[_contents(uri, file, content)])

@@ -11,7 +11,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
 from carrel.core.version import VERSION
-from carrel.server.mcp import completions, prompts, resources, tools
+from carrel.server.mcp import completions, prompts, resources, skills, tools
 from carrel.server.mcp.call_progress import LogLevel
 from carrel.server.mcp.errors import LogFailure, log_failures
 from carrel.server.mcp.request_context import McpRequest
@@ -60,6 +60,11 @@ def create_server(
     server.add_request_handler(
         "logging/setLevel", types.SetLevelRequestParams, guarded(handlers.set_log_level)
     )
+    server.add_request_handler(
+        "skills/list", types.PaginatedRequestParams, guarded(handlers.list_skills)
+    )
+    server.add_request_handler("skills/get", skills.SkillParams, guarded(handlers.get_skill))
+    server.extensions = {skills.EXTENSION: {}}
     return server
 
 
@@ -108,6 +113,14 @@ class _Handlers:
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         return await resources.read_resource(await self._resolve_request(ctx), ctx, params.uri)
+
+    async def list_skills(
+        self, ctx: Context, params: types.PaginatedRequestParams
+    ) -> dict[str, Any]:
+        return await skills.list_skills(await self._resolve_request(ctx), ctx)
+
+    async def get_skill(self, ctx: Context, params: skills.SkillParams) -> dict[str, Any]:
+        return await skills.get_skill(await self._resolve_request(ctx), ctx, params.uri)
 
     async def list_prompts(self, ctx: Context, params: PageParams) -> types.ListPromptsResult:
         return await prompts.list_prompts(await self._resolve_request(ctx), ctx)

@@ -15,6 +15,7 @@ from carrel.actions.sandbox.command_inputs import CommandInputs, load_inputs
 from carrel.actions.sandbox.command_output import NO_SAVED_OUTPUT, SavedOutput
 from carrel.actions.sandbox.sandboxes import decrypt_config, resource_limits
 from carrel.actions.sandbox.write_back import WriteBackResult
+from carrel.actions.skills.command_skills import CommandSkills
 from carrel.core.agents.agent import agent_from_record
 from carrel.core.errors import (
     CapabilityNotProvided,
@@ -45,9 +46,11 @@ from carrel.core.sandbox.tool_access import (
     with_workspace,
 )
 from carrel.core.sandbox.write_back import CommittedFile
+from carrel.core.skills.sandbox_directory import EXPORT_COMMAND
 from carrel.core.store.entry import FileAttributes
 from carrel.ports import Sandbox as Provider
 from carrel.ports.sandbox import CommandResult, CommandSpec, ResourceLimits, SandboxUnavailable
+from carrel.tools.command_skills import load_skills, skill_notes
 from carrel.tools.tool import (
     ApprovalCheck,
     Tool,
@@ -141,7 +144,8 @@ def _check_options(
         raise ValidationError("cwd needs a workspace")
     if directory:
         workspace_call.files.require_visible(Path(directory))
-    if len(_script(workspace_call, args).encode(errors="surrogatepass")) > _MAX_COMMAND_BYTES:
+    script = _script(workspace_call, args, has_skills=True)
+    if len(script.encode(errors="surrogatepass")) > _MAX_COMMAND_BYTES:
         raise ValidationError(f"command must have {_MAX_COMMAND_BYTES} bytes at most")
 
 
@@ -186,7 +190,8 @@ async def _run_now(workspace_call: WorkspaceCall, args: BashArguments) -> ToolRe
 
 async def _run_without_files(workspace_call: WorkspaceCall, args: BashArguments) -> ToolReply:
     """Run in an empty directory whose files are discarded."""
-    ports, spec = workspace_call.context.ports, _command_spec(workspace_call, args)
+    ports, skills = workspace_call.context.ports, await _load_skills(workspace_call)
+    spec = _command_spec(workspace_call, args, skills)
     workspace_call.context.report_stage("running")
     async with _provider(workspace_call).run(spec, ports.blobs) as result:
         return _report(workspace_call, spec, result, WriteBackResult())
@@ -199,7 +204,8 @@ async def _run_in_background(workspace_call: WorkspaceCall, args: BashArguments)
         _sandbox(workspace_call),
         workspace_call.target.workspace,
     )
-    spec = _command_spec(workspace_call, args, await load_inputs(workspace_call.files))
+    skills = await _load_skills(workspace_call)
+    spec = _command_spec(workspace_call, args, skills, await load_inputs(workspace_call.files))
     assert workspace and spec.instance_key
     job = jobs.JobRecord(
         context.agent.id,
@@ -220,7 +226,7 @@ async def _run_in_workspace(workspace_call: WorkspaceCall, args: BashArguments) 
     report_stage = workspace_call.context.report_stage
     report_stage("reading the files")
     inputs = await load_inputs(workspace_files)
-    spec = _command_spec(workspace_call, args, inputs)
+    spec = _command_spec(workspace_call, args, await _load_skills(workspace_call), inputs)
     call_id = workspace_files.call or spec.id
     report_stage("running")
     async with _provider(workspace_call).run(spec, ports.blobs) as result:
@@ -245,23 +251,25 @@ async def _run_in_workspace(workspace_call: WorkspaceCall, args: BashArguments) 
 def _command_spec(
     workspace_call: WorkspaceCall,
     args: BashArguments,
+    skills: CommandSkills,
     inputs: CommandInputs | None = None,
 ) -> CommandSpec:
     sandbox, ports = _sandbox(workspace_call), workspace_call.context.ports
     config, id = decrypt_config(ports, sandbox), ports.clock.new_id("call")
     lifecycle, instance_key = config.get("lifecycle", {}), _instance_key(workspace_call)
     own_env = {} if instance_key else args.env
+    has_files = inputs is not None or bool(skills.files)
     return CommandSpec(
         id,
-        _script(workspace_call, args),
-        inputs.files if inputs else None,
+        _script(workspace_call, args, has_skills=bool(skills.files)),
+        {**(inputs.files if inputs else {}), **skills.files} if has_files else None,
         _call_limits(workspace_call, args),
         {**config.get("envVars", {}), **own_env},
         instance_key,
         idle_seconds=lifecycle.get("idleTimeoutSeconds", DEFAULT_IDLE_SECONDS),
         options=config.get("options", {}),
         lifetime_seconds=lifecycle.get("maxLifetimeSeconds"),
-        directories=inputs.directories if inputs else {},
+        directories={**skills.directories, **(inputs.directories if inputs else {})},
         root=inputs.root if inputs else FileAttributes(),
         write_back=jobs.write_back_callback(
             workspace_call.files, id, _command_note(workspace_call, args)
@@ -280,10 +288,16 @@ def _command_note(workspace_call: WorkspaceCall, args: BashArguments) -> str:
     return f": {args.command.strip()}" if is_shared else ""
 
 
-def _script(workspace_call: WorkspaceCall, args: BashArguments) -> str:
+async def _load_skills(workspace_call: WorkspaceCall) -> CommandSkills:
+    is_persistent = _instance_key(workspace_call) is not None
+    return await load_skills(workspace_call.context, is_persistent=is_persistent)
+
+
+def _script(workspace_call: WorkspaceCall, args: BashArguments, *, has_skills: bool) -> str:
     """Return what bash runs; an instance keeps its environment, so the script sets variables."""
     env = args.env if _instance_key(workspace_call) else {}
-    return prepare_command(args.command.strip(), normalize_path(args.cwd), env)
+    first_lines = (EXPORT_COMMAND,) if has_skills else ()
+    return prepare_command(args.command.strip(), normalize_path(args.cwd), env, *first_lines)
 
 
 def _call_limits(workspace_call: WorkspaceCall, args: BashArguments) -> ResourceLimits:
@@ -320,7 +334,7 @@ def _report(
 ) -> ToolReply:
     limit = _output_limit(workspace_call)
     stdout, stderr = (truncate_output(text, limit) for text in (result.stdout, result.stderr))
-    notes = (*result.notes, *committed.notes, *saved.notes)
+    notes = (*result.notes, *skill_notes(spec, result), *committed.notes, *saved.notes)
     seconds = spec.limits.seconds if result.timed_out else None
     output = CommandOutput(
         stdout=stdout,
@@ -358,7 +372,7 @@ TOOL: Final = Tool(
     "bash",
     "Runs a command in the root of a workspace, or in an empty directory if there is none, and "
     "returns its output, errors and exit code. Changed files are saved; variables and other state "
-    "are lost unless the sandbox is persistent.",
+    "are lost unless the sandbox is persistent. Your skills are in $CARREL_SKILLS, read-only.",
     BashArguments,
     _run,
     writes=True,

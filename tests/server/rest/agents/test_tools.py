@@ -109,6 +109,7 @@ CALLS: dict[str, list[dict[str, Any]]] = {
         {"action": "search", "query": "hello"},
         {"action": "recent", "session_id": "SESSION"},
     ],
+    "skill": [{}, {"name": "pdf"}, {"name": "pdf", "path": "x.md"}],
     "what_do_i_know": [{}],
     "who_am_i": [{}],
     "workspace_write": [{"key": "k", "value": "v"}],
@@ -138,6 +139,9 @@ async def test_real_results_fit_the_output_schemas(ada: httpx.AsyncClient) -> No
     schemas = {tool["name"]: tool["outputSchema"] for tool in tools}
     assert schemas.keys() - CALLS.keys() == {"approval_result", "async_status"}
     await ada.post("/v1/agents", json={"slug": "team", "name": "Team", "isShared": True})
+    skill = {"content": "---\nname: pdf\ndescription: Reads it\n---\n"}
+    await ada.put(f"{AGENT}/files/skills/pdf/SKILL.md", json=skill)
+    await ada.put(f"{AGENT}/files/skills/pdf/x.md", json={"content": "x"})
     session = (await ada.post(f"{AGENT}/sessions", json={})).json()["id"]
     entry = {"role": "user", "content": "hello"}
     await ada.post(f"{AGENT}/sessions/{session}/entries", json=entry)

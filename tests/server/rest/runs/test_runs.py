@@ -92,6 +92,7 @@ async def test_a_run_has_its_owner_and_its_files_in_order(ada: httpx.AsyncClient
             {"path": "a/c.md", "version": 1, "layer": "workspace"},
             {"path": "b.md", "version": 2, "layer": "workspace"},
         ],
+        "skills": [],
     }
 
 

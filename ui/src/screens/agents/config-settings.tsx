@@ -213,7 +213,7 @@ export function OtherConfigSettings({ agent }: { agent: Agent }) {
   return (
     <SettingsCard
       title="Other config"
-      description="Other keys, used by Carrel (promptChars, fileChars) or by your runtime."
+      description="Other keys, used by Carrel (promptChars, fileChars, skillsChars) or by your runtime."
       dirty={typed !== null && typed !== saved && "config" in parsed}
       busy={patch.isPending}
       error={patch.error}

@@ -12,7 +12,7 @@ from carrel.actions.prompt.prompts import AssembledPrompt
 from carrel.actions.runs import runs, snapshots
 from carrel.core.access import Permission
 from carrel.core.errors import Conflict, NotFound
-from carrel.core.prompt.assembly import BlockStatus
+from carrel.core.prompt.blocks import BlockStatus
 from carrel.core.prompt.lint import LintRule
 from carrel.core.runs import Run, parse_audience
 from carrel.server.http.endpoint import (

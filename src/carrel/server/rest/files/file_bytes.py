@@ -9,8 +9,9 @@ from typing import Final
 
 from carrel.actions.files import files, uploads
 from carrel.actions.files.file_writer import FileWriter
-from carrel.actions.files.files import WriteOptions
+from carrel.actions.files.files import WriteOptions, WriteResult
 from carrel.actions.files.uploads import ReceivedContent
+from carrel.actions.skills.skills import find_write_problems
 from carrel.core.errors import ValidationError
 from carrel.core.overlay.compose import File
 from carrel.ports import CorruptContent, Ports
@@ -132,8 +133,7 @@ async def put_received(
         result = await files.put(
             request.ports, stack, path, received.content, request.actor, options
         )
-        file, redacted = result.file, result.redacted
-        headers = redaction_headers(redacted.replaced, redacted.warned)
+        file, headers = result.file, write_headers(result)
     else:
         writer = FileWriter(request.ports, stack, path, request.actor, options)
         written = await uploads.put_staged(writer, received.staged)
@@ -154,12 +154,22 @@ def summary_response(
     )
 
 
-def redaction_headers(replaced: Sequence[str], warned: Sequence[str]) -> HeaderPairs:
-    """Names of what was redacted, and of what only looks like a secret."""
+def write_headers(result: WriteResult) -> HeaderPairs:
+    """Headers with what was redacted, and with what is wrong with a SKILL.md."""
+    problems = find_write_problems(result.file, result.content)
+    return redaction_headers(result.redacted.replaced, result.redacted.warned, problems)
+
+
+def redaction_headers(
+    replaced: Sequence[str], warned: Sequence[str], skill_problems: Sequence[str] = ()
+) -> HeaderPairs:
+    """Names of what was redacted, of what only looks like a secret, and problems of a skill."""
     headers: HeaderPairs = []
     if replaced:
         headers.append((b"carrel-redacted", ", ".join(replaced).encode("latin-1")))
-    if warned:
-        warning = "looks like a secret: " + ", ".join(warned)
-        headers.append((b"carrel-warning", warning.encode("latin-1")))
+    warnings = ["looks like a secret: " + ", ".join(warned)] if warned else []
+    warnings += [f"invalid skill: {problem}" for problem in skill_problems]
+    if warnings:
+        text = "; ".join(warnings).encode("ascii", "backslashreplace")
+        headers.append((b"carrel-warning", text))
     return headers

@@ -42,8 +42,8 @@ from carrel.server.rest.files.file_bytes import (
     BYTE_RESPONSE_HEADERS,
     put_received,
     receive_file,
-    redaction_headers,
     summary_response,
+    write_headers,
 )
 from carrel.server.rest.files.file_collections import (
     FILE_COLLECTIONS,
@@ -332,8 +332,8 @@ async def _decode_body(body: FileBody | OverlayFileBody) -> bytes:
 
 
 def write_response(collection: FileCollection, result: WriteResult) -> Response:
-    redacted = redaction_headers(result.redacted.replaced, result.redacted.warned)
-    headers = [JSON_TYPE, (b"etag", result.file.etag.encode()), *redacted]
+    warnings = write_headers(result)
+    headers = [JSON_TYPE, (b"etag", result.file.etag.encode()), *warnings]
     return Response(
         200, encode(collection.to_model(result.file, result.content, raw=True)), headers
     )

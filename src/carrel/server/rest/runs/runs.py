@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -12,8 +13,10 @@ from carrel.actions.sessions.sessions import MAX_ENTRIES_PER_APPEND
 from carrel.core.access import Permission
 from carrel.core.accounts import tenant_from_record
 from carrel.core.errors import Busy, Conflict, NotFound, PayloadTooLarge, ValidationError
-from carrel.core.identifiers import ScopeKind
+from carrel.core.identifiers import Path, ScopeKind
+from carrel.core.overlay.compose import File
 from carrel.core.runs import Audience, Run, RunStatus
+from carrel.core.skills.skill_folder import group_skills
 from carrel.core.store.record import RecordType
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import PageQuery
@@ -25,6 +28,7 @@ from carrel.server.rest.agents.session_models import (
     new_entry_from_body,
 )
 from carrel.server.rest.files.file_models import PositiveInt, Rfc3339, rfc3339
+from carrel.server.rest.files.skills import SkillDigest
 from carrel.server.rest.runs import provenance, run_events, run_files, run_start, workflows
 
 _TAG: Final = "Runs"
@@ -37,6 +41,15 @@ class SnapshotFileModel(ResponseModel, frozen=True):
     version: PositiveInt
     layer: str
     """Kind of the layer that the file comes from."""
+
+
+class RunSkillModel(ResponseModel, frozen=True):
+    """A skill that the run could read."""
+
+    name: str
+    digest: SkillDigest
+    file_count: Annotated[int, Meta(ge=1)] = msgspec.field(name="files")
+    """How many files it has."""
 
 
 class RunSummaryModel(ResponseModel, frozen=True, kw_only=True):
@@ -57,6 +70,8 @@ class RunSummaryModel(ResponseModel, frozen=True, kw_only=True):
 
 class RunModel(RunSummaryModel, frozen=True, kw_only=True):
     workspace: list[SnapshotFileModel]
+    skills: list[RunSkillModel]
+    """In order of name; computed from the snapshot."""
 
 
 class RunPageModel(ResponseModel, frozen=True):
@@ -151,16 +166,24 @@ async def list_runs(request: Request[None, RunListQuery]) -> Response:
 
 
 async def _run_response(request: AnyRequest, run: Run) -> Response:
+    files: Mapping[Path, File] = {}
     try:
-        files = (await snapshots.load_manifest(request.ports, run)).files.values()
+        files = (await snapshots.load_manifest(request.ports, run)).files
     except NotFound:  # The snapshot was released, possibly by a concurrent request.
-        run, files = await runs.get(request.ports, request.actor, run.id), {}.values()
+        run = await runs.get(request.ports, request.actor, run.id)
     workspace = [
         SnapshotFileModel(path=file.path.text, version=file.version, layer=file.source.kind)
-        for file in files
+        for file in files.values()
+    ]
+    skills = [
+        RunSkillModel(name=skill.name, digest=skill.digest, file_count=len(skill.files))
+        for skill in group_skills(files)
+        if skill.main_file is not None
     ]
     summary = run_to_summary(run, await _tenant_slug(request))
-    return Response.json(RunModel(**msgspec.structs.asdict(summary), workspace=workspace))
+    return Response.json(
+        RunModel(**msgspec.structs.asdict(summary), workspace=workspace, skills=skills)
+    )
 
 
 @endpoint(

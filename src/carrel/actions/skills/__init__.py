@@ -1,0 +1,1 @@
+"""Agent Skills of workspaces and runs."""

@@ -1,0 +1,1 @@
+"""Agent Skills: folders `skills/<name>` with a SKILL.md."""
