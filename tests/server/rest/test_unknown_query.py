@@ -19,9 +19,9 @@ FOREIGN = re.compile(
     r"|POST /v1/runs|GET /v1/runs/\{id\}|POST /v1/runs/\{id\}/cancel"
     r"|GET /v1/runs/\{id\}/events(/poll)?|GET /v1/workflows/\{id\}|GET /\.well-known/openwop"
     r"|POST /api/workspaces/files|\w+ /accounts/me/(sandboxes|workspaces)(/\{id\})?"
-    r"|\w+ /git/.*"
+    r"|\w+ /git/.*|\w+ /v1/memory_stores(/.*)?"
 )
-"""openwop, workspace overlays, sandbox accounts and git."""
+"""openwop, workspace overlays, sandbox accounts, git and memory stores."""
 NOT_API = re.compile(
     r"GET /(schemas/\{name\}|asyncapi\.json|graphql(/schema)?|icon\.svg|v1/session/.*|ui/.*|)"
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
@@ -110,7 +110,7 @@ def encode_page(position: str | None) -> str | None:
 def decode_page(page: str) -> str:
     """Raises ValidationError."""
     try:
-        return urlsafe_b64decode(page.encode("ascii")).decode()
+        return b64decode(page.encode("ascii"), b"-_", validate=True).decode()
     except ValueError:
         raise ValidationError("page is not the next_page of this list") from None
 

@@ -17,7 +17,6 @@ from typing import Any
 
 import anyio
 import httpx2
-
 from anthropic import Anthropic, APIStatusError, AsyncAnthropic
 
 URL = os.environ["CARREL_URL"]
@@ -290,5 +289,3 @@ def fake_anthropic(
         )
     )
     return client, server
-
-
