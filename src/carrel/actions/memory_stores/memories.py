@@ -40,7 +40,7 @@ from carrel.core.store.idempotency import IdempotencyKey
 from carrel.ports import CorruptContent, Ports
 
 
-class Memory(Struct, frozen=True):
+class StoredMemory(Struct, frozen=True):
     """A memory; its content is None if it was not asked for."""
 
     scope: Scope
@@ -77,7 +77,7 @@ class MemoryQuery(Struct, frozen=True):
 
 
 class MemoryPage(Struct, frozen=True):
-    items: Sequence[Memory | MemoryPrefix]
+    items: Sequence[StoredMemory | MemoryPrefix]
     next: str | None
     """Position of the last item, if there are more."""
 
@@ -94,14 +94,16 @@ async def load_listing(ports: Ports, scope: Scope) -> MemoryListing:
     return listing
 
 
-async def get(ports: Ports, actor: Actor, store: str, memory: str, *, with_content: bool) -> Memory:
+async def get(
+    ports: Ports, actor: Actor, store: str, memory: str, *, with_content: bool
+) -> StoredMemory:
     """Get a memory. Raises NotFound."""
     scope = await stores.load_scope(ports, actor, store)
     head = _find(await load_listing(ports, scope), memory)
-    found = await load_memories(ports, scope, [head], with_content=with_content)
-    if not found:
+    memories = await load_memories(ports, scope, [head], with_content=with_content)
+    if not memories:
         raise _not_found(memory)
-    return found[0]
+    return memories[0]
 
 
 async def list_memories(ports: Ports, actor: Actor, store: str, query: MemoryQuery) -> MemoryPage:
@@ -119,9 +121,9 @@ async def list_memories(ports: Ports, actor: Actor, store: str, query: MemoryQue
     heads = [item for item in items if isinstance(item, Head)]
     memories = await load_memories(ports, scope, heads, with_content=query.with_content)
     by_path = {memory.head.path: memory for memory in memories}
-    shown = (item if isinstance(item, MemoryPrefix) else by_path.get(item.path) for item in items)
+    rows = (item if isinstance(item, MemoryPrefix) else by_path.get(item.path) for item in items)
     return MemoryPage(
-        [item for item in shown if item is not None],
+        [row for row in rows if row is not None],
         item_position(items[-1]) if has_more else None,
     )
 
@@ -135,7 +137,7 @@ async def create(
     content: str | None,
     *,
     idempotency_key: IdempotencyKey | None = None,
-) -> Memory:
+) -> StoredMemory:
     """Create a memory. Raises NotFound, ValidationError, WorkspaceTooLarge, and Conflict if the
     path is taken."""
     target, encoded = parse_memory_path(path), _encode_content(content or "")
@@ -156,7 +158,7 @@ async def update(
     patch: MemoryPatch,
     *,
     idempotency_key: IdempotencyKey | None = None,
-) -> Memory:
+) -> StoredMemory:
     """Replace the content of a memory, rename it, or both in one commit.
 
     A memory that is so already stays as it is, whatever was expected. Raises NotFound,
@@ -207,7 +209,7 @@ async def delete(
 
 async def load_memories(
     ports: Ports, scope: Scope, heads: Sequence[Head], *, with_content: bool
-) -> list[Memory]:
+) -> list[StoredMemory]:
     """Load creation times and, if asked for, contents; what is no text is left out.
 
     Raises CorruptContent.
@@ -215,7 +217,7 @@ async def load_memories(
     created = await load_creation_times(ports, scope, heads)
     texts = await load_texts(ports, map(_blob, heads)) if with_content else {}
     return [
-        Memory(scope, head, created[head.path], texts.get(_blob(head)))
+        StoredMemory(scope, head, created[head.path], texts.get(_blob(head)))
         for head in heads
         if not with_content or _blob(head) in texts
     ]
@@ -299,7 +301,7 @@ async def _commit(
     scope: Scope,
     change: FileChange,
     idempotency_key: IdempotencyKey | None,
-) -> Memory:
+) -> StoredMemory:
     result = await _apply(ports, actor, scope, change, idempotency_key)
     assert result.file is not None
     [memory] = await load_memories(ports, scope, [result.file.head], with_content=False)

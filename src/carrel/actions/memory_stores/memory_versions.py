@@ -10,7 +10,7 @@ from msgspec import Struct
 from carrel.actions.files import version_redaction
 from carrel.actions.files.version_redaction import VersionRedaction
 from carrel.actions.memory_stores import stores
-from carrel.actions.memory_stores.memories import Memory, load_memories, load_texts
+from carrel.actions.memory_stores.memories import StoredMemory, load_memories, load_texts
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Scope
@@ -72,8 +72,8 @@ async def get(
 ) -> VersionView:
     """Get a version. Raises NotFound."""
     scope = await stores.load_scope(ports, actor, store)
-    found = await find_version(ports, scope, version)
-    [view] = await _load_views(ports, scope, [found], with_content=with_content)
+    row = await find_version(ports, scope, version)
+    [view] = await _load_views(ports, scope, [row], with_content=with_content)
     return view
 
 
@@ -92,9 +92,9 @@ async def redact(ports: Ports, actor: Actor, store: str, version: str) -> Versio
 async def find_version(ports: Ports, scope: Scope, version: str) -> MemoryVersion:
     """Find a version by its id. Raises NotFound."""
     key = parse_version_id(version)
-    for found in await load_revision(ports, scope, revision_of_key(key)):
-        if found.key == key:
-            return found
+    for candidate in await load_revision(ports, scope, revision_of_key(key)):
+        if candidate.key == key:
+            return candidate
     raise NotFound(f"no such memory version: {version}")
 
 
@@ -104,7 +104,7 @@ async def load_revision(ports: Ports, scope: Scope, revision: int) -> Sequence[M
     return await _derive(ports, scope, [row for row in rows if row.head.revision == revision])
 
 
-async def load_written(ports: Ports, actor: Actor, store: str, revision: int) -> Memory:
+async def load_written(ports: Ports, actor: Actor, store: str, revision: int) -> StoredMemory:
     """Load the memory that one commit wrote, as it was then. Raises NotFound."""
     scope = await stores.load_scope(ports, actor, store)
     for version in await load_revision(ports, scope, revision):

@@ -7,8 +7,8 @@ from pathlib import Path as File
 
 import httpx
 import pytest
+from tests.server.memory_store_client import MemoryStoreClient, create_store
 from tests.support.full_app import FullApp
-from tests.support.memory_stores import MemoryStoreClient, create_store
 from tests.support.server_stores import STORES, open_app_over
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.memory_stores import MemoryStoreClient, error, sha256
+from tests.server.memory_store_client import MemoryStoreClient, error, sha256
 
 pytestmark = pytest.mark.anyio
 

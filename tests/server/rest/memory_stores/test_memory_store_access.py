@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import httpx
 import pytest
+from tests.server.memory_store_client import STORES, MemoryStoreClient, create_store, error
 from tests.support.full_app import FullApp
-from tests.support.memory_stores import STORES, MemoryStoreClient, create_store, error
 
 from carrel.core.access import Permission
 

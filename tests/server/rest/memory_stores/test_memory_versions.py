@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.server.memory_store_client import MemoryStoreClient, create_store, error, sha256
 from tests.support.full_app import FullApp
-from tests.support.memory_stores import MemoryStoreClient, create_store, error, sha256
 
 from carrel.core.access import Permission
 
@@ -50,8 +50,8 @@ async def test_every_change_is_one_version_newest_first(store: MemoryStoreClient
     assert await store.versions(limit=3, memory_id=memory["id"], view="full") == versions
     assert [row["content"] for row in await store.versions()] == [None] * 7
     for row in everything:
-        one = await store.get(f"/memory_versions/{row['id']}")
-        assert one.json() == row
+        full = await store.get(f"/memory_versions/{row['id']}")
+        assert full.json() == row
         basic = await store.get(f"/memory_versions/{row['id']}", view="basic")
         assert basic.json() == {**row, "content": None}
     assert other["memory_version_id"] == everything[5]["id"]

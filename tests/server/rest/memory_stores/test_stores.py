@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.server.memory_store_client import STORES, MemoryStoreClient, create_store, error
 from tests.support.full_app import FullApp
-from tests.support.memory_stores import STORES, MemoryStoreClient, create_store, error
 
 pytestmark = pytest.mark.anyio
 

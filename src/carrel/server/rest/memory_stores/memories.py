@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta
 
 from carrel.actions.memory_stores import memories, memory_versions
-from carrel.actions.memory_stores.memories import Memory, MemoryPatch, MemoryQuery
+from carrel.actions.memory_stores.memories import MemoryPatch, MemoryQuery, StoredMemory
 from carrel.core.access import Permission
 from carrel.core.errors import (
     Busy,
@@ -55,7 +55,7 @@ _Path = Annotated[
 ]
 
 
-class CreateMemoryBody(MemoryStoreRequest, frozen=True):
+class CreateStoredMemoryBody(MemoryStoreRequest, frozen=True):
     path: _Path
     content: _Content | None
     """Null is an empty text."""
@@ -66,7 +66,7 @@ class MemoryPreconditionBody(MemoryStoreRequest, frozen=True):
     content_sha256: Sha256 | None = None
 
 
-class UpdateMemoryBody(MemoryStoreRequest, frozen=True):
+class UpdateStoredMemoryBody(MemoryStoreRequest, frozen=True):
     """What is absent or null stays."""
 
     content: _Content | None = None
@@ -78,7 +78,7 @@ class MemoryViewQuery(MemoryStoreRequest, frozen=True):
     view: View | None = None
 
 
-class MemoryListQuery(MemoryPageQuery, frozen=True):
+class StoredMemoryListQuery(MemoryPageQuery, frozen=True):
     path_prefix: Annotated[str, Meta(description="Starts and ends with `/`.")] | None = None
     depth: Annotated[int, Meta(ge=0, le=1, description="1 lists children only.")] = 0
     view: View = "basic"
@@ -88,7 +88,7 @@ class DeleteMemoryQuery(MemoryStoreRequest, frozen=True):
     expected_content_sha256: Sha256 | None = None
 
 
-class StoredMemoryModel(MemoryStoreResponse, frozen=True):
+class StoredMemoryModel(MemoryStoreResponse, frozen=True, tag_field="type", tag="memory"):
     """A file of text as a memory."""
 
     id: MemoryId
@@ -102,19 +102,16 @@ class StoredMemoryModel(MemoryStoreResponse, frozen=True):
     created_at: Timestamp
     """Time of the oldest version that is kept."""
     updated_at: Timestamp
-    type: Literal["memory"] = "memory"
 
 
-class MemoryPrefixModel(MemoryStoreResponse, frozen=True):
+class MemoryPrefixModel(MemoryStoreResponse, frozen=True, tag_field="type", tag="memory_prefix"):
     """Directory that stands for the memories below it."""
 
     path: str
-    type: Literal["memory_prefix"] = "memory_prefix"
 
 
 class StoredMemoryPageModel(MemoryStoreResponse, frozen=True):
-    data: list[Any]
-    """Rows of the types `memory` and `memory_prefix`."""
+    data: list[StoredMemoryModel | MemoryPrefixModel]
     next_page: str | None
 
 
@@ -123,7 +120,7 @@ class DeletedMemoryModel(MemoryStoreResponse, frozen=True):
     type: Literal["memory_deleted"] = "memory_deleted"
 
 
-def _to_model(memory: Memory, content: str | None) -> StoredMemoryModel:
+def _to_model(memory: StoredMemory, content: str | None) -> StoredMemoryModel:
     head, blob = memory.head, memory.blob
     return StoredMemoryModel(
         id=memory.id,
@@ -138,7 +135,7 @@ def _to_model(memory: Memory, content: str | None) -> StoredMemoryModel:
     )
 
 
-async def _respond(request: Request[Any, MemoryViewQuery], memory: Memory) -> Response:
+async def _respond(request: Request[Any, MemoryViewQuery], memory: StoredMemory) -> Response:
     """Response to a write, with the content only if the query asks for it."""
     content = None
     if request.query.view == "full":
@@ -164,7 +161,7 @@ async def _rebuild_deleted(request: Request[Any, Any], versions: tuple[int, ...]
     "POST",
     _PATH,
     id="memory_stores_create_memory",
-    body=CreateMemoryBody,
+    body=CreateStoredMemoryBody,
     query=MemoryViewQuery,
     permission=Permission.WORKSPACE_WRITE,
     responses={200: StoredMemoryModel},
@@ -174,7 +171,7 @@ async def _rebuild_deleted(request: Request[Any, Any], versions: tuple[int, ...]
     rebuild=_rebuild_written,
     **ENDPOINT_OPTIONS,
 )
-async def create(request: Request[CreateMemoryBody, MemoryViewQuery]) -> Response:
+async def create(request: Request[CreateStoredMemoryBody, MemoryViewQuery]) -> Response:
     """Create a memory. 409 if there is one at the path, above or below it."""
     memory = await memories.create(
         request.ports,
@@ -191,13 +188,13 @@ async def create(request: Request[CreateMemoryBody, MemoryViewQuery]) -> Respons
     "GET",
     _PATH,
     id="memory_stores_list_memories",
-    query=MemoryListQuery,
+    query=StoredMemoryListQuery,
     permission=Permission.WORKSPACE_READ,
     responses={200: StoredMemoryPageModel},
     refusals=(ValidationError, NotFound),
     **ENDPOINT_OPTIONS,
 )
-async def list_memories(request: Request[None, MemoryListQuery]) -> Response:
+async def list_memories(request: Request[None, StoredMemoryListQuery]) -> Response:
     """List memories by path; with `depth=1` children only, and the directories beside them.
 
     A page has at most 20 rows with `view=full`. Files of the workspace that are not text, or larger
@@ -216,7 +213,7 @@ async def list_memories(request: Request[None, MemoryListQuery]) -> Response:
             is_full,
         ),
     )
-    rows = [
+    rows: list[StoredMemoryModel | MemoryPrefixModel] = [
         MemoryPrefixModel(path=f"/{item.path}")
         if isinstance(item, MemoryPrefix)
         else _to_model(item, item.content)
@@ -251,7 +248,7 @@ async def get(request: Request[None, MemoryViewQuery]) -> Response:
     "POST",
     f"{_PATH}/{{memory}}",
     id="memory_stores_update_memory",
-    body=UpdateMemoryBody,
+    body=UpdateStoredMemoryBody,
     query=MemoryViewQuery,
     permission=Permission.WORKSPACE_WRITE,
     responses={200: StoredMemoryModel},
@@ -261,7 +258,7 @@ async def get(request: Request[None, MemoryViewQuery]) -> Response:
     rebuild=_rebuild_written,
     **ENDPOINT_OPTIONS,
 )
-async def update(request: Request[UpdateMemoryBody, MemoryViewQuery]) -> Response:
+async def update(request: Request[UpdateStoredMemoryBody, MemoryViewQuery]) -> Response:
     """Replace the content of a memory, rename it, or both. Also requires `workspace:read`.
 
     409 if its content is not the expected one, or the new path is not free. What is so already
