@@ -50,7 +50,8 @@ _Path = Annotated[
     Meta(
         min_length=2,
         max_length=1024,
-        description="Starts with `/`; at most 20 segments and 1024 bytes, in NFC.",
+        pattern="^/",
+        description="At most 20 segments and 1024 bytes, in NFC.",
     ),
 ]
 

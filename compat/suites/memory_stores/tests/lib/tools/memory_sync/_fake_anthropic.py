@@ -1,7 +1,7 @@
 """Replacement of the SDK's stub of a memory store: a live Carrel behind the same names.
 
-`CARREL_URL` and `CARREL_TOKEN` name the server and a token with `tenant:admin`. Every request of the
-code under test goes to that server through the SDK's own client. The tests name the store
+`CARREL_URL` and `CARREL_TOKEN` name the server and a token with `tenant:admin`. Every request of
+the code under test goes to that server through the SDK's own client. The tests name the store
 `memstore_notes` and memories `mem:` and their path, so ids are translated both ways; what the tests
 do to the server (hooks, a listing that breaks, a smaller limit) happens around the real requests.
 """
@@ -253,7 +253,7 @@ def _store_resource(name: str, access: str | None, mount_path: str | None) -> An
     )
 
 
-def fake_anthropic(
+def fake_anthropic(  # noqa: PLR0913 - as the tests call it
     initial: Mapping[str, str | None],
     *,
     access: str | None = None,
