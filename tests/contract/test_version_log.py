@@ -20,6 +20,7 @@ from tests.support.commits import (
 from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.store.entry import Version
 from carrel.core.store.record import RecordChange, RecordType
 
 pytestmark = pytest.mark.anyio
@@ -87,7 +88,8 @@ async def test_the_latest_versions_are_the_log_backwards(ports: Ports) -> None:
     await put_text(ports, "elsewhere", FOREIGN_AGENT)
     log = await ports.trees.log(AGENT)
 
-    pages, before = [], None
+    pages: list[Version] = []
+    before = None
     while page := await ports.trees.latest_versions(AGENT, before=before, limit=2):
         pages += page
         last = page[-1].head
