@@ -112,6 +112,9 @@ class Ports:
     record_cache: RevisionCache = field(default_factory=RevisionCache)
     """Values derived from records, by records revision."""
     listing_cache: LruCache[Hashable, Any] = field(default_factory=lambda: LruCache(_MAX_LISTED))
-    """Listings of stores of memories, weighed in files. Keys contain scope and revision."""
+    """Listings of memory stores, weighed in files, and the last paths of memories.
+
+    Both are checked against the current revision or head.
+    """
     key_last_used: dict[str, TimestampMs] = field(default_factory=dict)
     """Last use of each key, not yet stored."""

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
-from carrel.actions.blob_contents import load_contents
 from carrel.actions.files.commit_results import ChangeResult
 from carrel.actions.files.file_commit import CommitOptions, commit_files
 from carrel.actions.memory_stores import stores
-from carrel.actions.memory_stores.creation_times import load_creation_times
+from carrel.actions.memory_stores.stored_memories import (
+    StoredMemory,
+    blob_of,
+    load_head,
+    load_listing,
+    load_memories,
+    remember_path,
+)
 from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor, Permission
 from carrel.core.errors import Busy, Conflict, NotFound, ValidationError, WorkspaceConflict
-from carrel.core.identifiers import Path, Scope, ScopeKind, TimestampMs, digest
+from carrel.core.identifiers import Path, Scope, ScopeKind, digest
 from carrel.core.memory_stores.memory_listing import (
     ListItem,
-    MemoryListing,
     MemoryPrefix,
-    build_listing,
+    find_occupant,
     item_position,
     list_items,
 )
@@ -29,33 +34,14 @@ from carrel.core.memory_stores.memory_paths import (
     parse_memory_path,
     parse_path_prefix,
 )
-from carrel.core.memory_stores.object_ids import memory_id, parse_memory_id
+from carrel.core.memory_stores.object_ids import memory_id
 from carrel.core.memory_stores.store_fields import MAX_MEMORIES
-from carrel.core.overlay.compose import resolve
+from carrel.core.overlay.compose import file_etag
 from carrel.core.overlay.file_changes import ChangeKind, FileChange
 from carrel.core.overlay.write_condition import WriteCondition
-from carrel.core.store.blob import Blob
 from carrel.core.store.entry import Head
 from carrel.core.store.idempotency import IdempotencyKey
-from carrel.ports import CorruptContent, Ports
-
-
-class StoredMemory(Struct, frozen=True):
-    """A memory; its content is None if it was not asked for."""
-
-    scope: Scope
-    head: Head
-    created_at: TimestampMs
-    content: str | None = None
-
-    @property
-    def id(self) -> str:
-        return memory_id(self.head.file_id(self.scope))
-
-    @property
-    def blob(self) -> Blob:
-        assert self.head.entry is not None
-        return self.head.entry.blob
+from carrel.ports import Ports
 
 
 class MemoryPatch(Struct, frozen=True):
@@ -82,27 +68,15 @@ class MemoryPage(Struct, frozen=True):
     """Position of the last item, if there are more."""
 
 
-async def load_listing(ports: Ports, scope: Scope) -> MemoryListing:
-    """Load all files of a store, cached by its revision."""
-    [revision] = await ports.trees.revisions((scope,))
-    cached: MemoryListing | None = ports.listing_cache.get((ports.store, scope))
-    if cached is not None and cached.tree.revision == revision:
-        return cached
-    [tree] = await ports.trees.read((scope,))
-    listing = build_listing(tree)
-    ports.listing_cache.put((ports.store, scope), listing, len(listing.paths) + 1)
-    return listing
-
-
 async def get(
     ports: Ports, actor: Actor, store: str, memory: str, *, with_content: bool
 ) -> StoredMemory:
     """Get a memory. Raises NotFound."""
     scope = await stores.load_scope(ports, actor, store)
-    head = _find(await load_listing(ports, scope), memory)
+    head = await load_head(ports, scope, memory)
     memories = await load_memories(ports, scope, [head], with_content=with_content)
     if not memories:
-        raise _not_found(memory)
+        raise NotFound(f"no such memory: {memory}")
     return memories[0]
 
 
@@ -142,7 +116,7 @@ async def create(
     path is taken."""
     target, encoded = parse_memory_path(path), _encode_content(content or "")
     scope = await _writable_scope(ports, actor, store)
-    _require_free(await load_listing(ports, scope), target)
+    await _require_free(ports, scope, target)
     change = FileChange(
         ChangeKind.PUT, target, content=encoded, condition=WriteCondition(absent=True)
     )
@@ -169,17 +143,16 @@ async def update(
     path = None if patch.path is None else parse_memory_path(patch.path)
     content = None if patch.content is None else _encode_content(patch.content)
     scope = await _writable_scope(ports, actor, store)
-    listing = await load_listing(ports, scope)
-    head = _find(listing, memory)
+    head = await load_head(ports, scope, memory)
     is_renamed = path not in (None, head.path)
-    if not is_renamed and (content is None or digest(content) == _blob(head).digest):
+    if not is_renamed and (content is None or digest(content) == blob_of(head).digest):
         return (await load_memories(ports, scope, [head], with_content=False))[0]
     _check_digest(head, patch.expected_sha256)
-    condition = _unchanged(listing, head)
+    condition = _unchanged(scope, head)
     if path is None or not is_renamed:
         change = FileChange(ChangeKind.PUT, head.path, content=content, condition=condition)
     else:
-        _require_free(listing, path, head.path)
+        await _require_free(ports, scope, path, head.path)
         change = FileChange(
             *(ChangeKind.MOVE, path, head.path, content),
             condition=WriteCondition(absent=True),
@@ -200,43 +173,10 @@ async def delete(
 ) -> None:
     """Delete a memory. Raises NotFound, and WorkspaceConflict for another content."""
     scope = await stores.load_scope(ports, actor, store)
-    listing = await load_listing(ports, scope)
-    head = _find(listing, memory)
+    head = await load_head(ports, scope, memory)
     _check_digest(head, expected_sha256)
-    change = FileChange(ChangeKind.DELETE, head.path, condition=_unchanged(listing, head))
+    change = FileChange(ChangeKind.DELETE, head.path, condition=_unchanged(scope, head))
     await _apply(ports, actor, scope, change, idempotency_key)
-
-
-async def load_memories(
-    ports: Ports, scope: Scope, heads: Sequence[Head], *, with_content: bool
-) -> list[StoredMemory]:
-    """Load creation times and, if asked for, contents; what is no text is left out.
-
-    Raises CorruptContent.
-    """
-    created = await load_creation_times(ports, scope, heads)
-    texts = await load_texts(ports, map(_blob, heads)) if with_content else {}
-    return [
-        StoredMemory(scope, head, created[head.path], texts.get(_blob(head)))
-        for head in heads
-        if not with_content or _blob(head) in texts
-    ]
-
-
-async def load_texts(ports: Ports, blobs: Iterable[Blob]) -> Mapping[Blob, str]:
-    """Load contents that are UTF-8. Raises CorruptContent."""
-    requested = set(blobs)
-    contents = await load_contents(ports, requested)
-    texts: dict[Blob, str] = {}
-    for blob in requested:
-        content = contents[blob.digest]
-        if isinstance(content, CorruptContent):
-            raise content
-        try:
-            texts[blob] = content.decode()
-        except UnicodeDecodeError:
-            continue
-    return texts
 
 
 async def _writable_scope(ports: Ports, actor: Actor, store: str) -> Scope:
@@ -254,44 +194,28 @@ def _encode_content(content: str) -> bytes:
     return encoded
 
 
-def _find(listing: MemoryListing, memory: str) -> Head:
-    head = listing.find(parse_memory_id(memory))
-    if head is None:
-        raise _not_found(memory)
-    return head
-
-
-def _not_found(memory: str) -> NotFound:
-    return NotFound(f"no such memory: {memory}")
-
-
-def _blob(head: Head) -> Blob:
-    assert head.entry is not None
-    return head.entry.blob
-
-
 def _check_digest(head: Head, expected_sha256: str | None) -> None:
     """Raise WorkspaceConflict if the content is another one than was expected."""
-    if expected_sha256 not in (None, _blob(head).digest.removeprefix("sha256:")):
+    if expected_sha256 not in (None, blob_of(head).digest.removeprefix("sha256:")):
         raise WorkspaceConflict("the content_sha256 of the memory is another one", head.version)
 
 
-def _unchanged(listing: MemoryListing, head: Head) -> WriteCondition:
-    """Condition that the memory is as it was listed, checked by the commit."""
-    file = resolve(head.path, (listing.tree,))
-    assert file is not None
-    return WriteCondition(frozenset({file.etag}))
+def _unchanged(scope: Scope, head: Head) -> WriteCondition:
+    """Condition that the memory is as it was read, checked by the commit."""
+    return WriteCondition(frozenset({file_etag(head.version, scope, single_layer=True)}))
 
 
-def _require_free(listing: MemoryListing, path: Path, moved: Path | None = None) -> None:
+async def _require_free(ports: Ports, scope: Scope, path: Path, moved: Path | None = None) -> None:
     """Raise Conflict if there is a memory at the path, above or below it."""
-    occupant = listing.find_occupant(path, moved)
+    [named] = await ports.trees.read((scope,), (*path.parents, path))
+    [below] = await ports.trees.read((scope,), prefix=f"{path.text}/")
+    occupant = find_occupant(path, named, below, moved)
     if occupant is None:
         return
     details = {"path": memory_path(occupant)}
-    head = listing.tree.heads.get(occupant)
-    if head is not None:
-        details["memoryId"] = memory_id(head.file_id(listing.tree.scope))
+    head = named.heads.get(occupant) or below.heads.get(occupant)
+    if head is not None and head.entry is not None:
+        details["memoryId"] = memory_id(head.file_id(scope))
     raise Conflict(f"{memory_path(path)} is not free: {memory_path(occupant)} exists", **details)
 
 
@@ -304,6 +228,7 @@ async def _commit(
 ) -> StoredMemory:
     result = await _apply(ports, actor, scope, change, idempotency_key)
     assert result.file is not None
+    remember_path(ports, scope, result.file.head)
     [memory] = await load_memories(ports, scope, [result.file.head], with_content=False)
     return memory
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from carrel.actions.files import version_redaction
 from carrel.actions.files.version_redaction import VersionRedaction
 from carrel.actions.memory_stores import stores
-from carrel.actions.memory_stores.memories import StoredMemory, load_memories, load_texts
+from carrel.actions.memory_stores.stored_memories import StoredMemory, load_memories, load_texts
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Scope
@@ -26,6 +26,7 @@ from carrel.core.store.entry import Head, Version, revision_of_key, version_key
 from carrel.ports import Ports
 
 _BATCH_SIZE: Final = 1000
+"""Versions that are read at once to find those that a filter selects."""
 _AFTER_ALL: Final = 2**60
 
 
@@ -57,7 +58,8 @@ async def list_versions(  # noqa: PLR0913 - options of one page
     """List versions, newest first, before the key of one. Raises NotFound."""
     scope = await stores.load_scope(ports, actor, store)
     matching: list[MemoryVersion] = []
-    async for version in _iter_versions(ports, scope, before):
+    batch = limit if version_filter == VersionFilter() else _BATCH_SIZE
+    async for version in _iter_versions(ports, scope, before, batch):
         if version_filter.matches(version):
             matching.append(version)
         if len(matching) > limit or version_filter.is_complete_at(version):
@@ -116,10 +118,10 @@ async def load_written(ports: Ports, actor: Actor, store: str, revision: int) ->
 
 
 async def _iter_versions(
-    ports: Ports, scope: Scope, before: str | None
+    ports: Ports, scope: Scope, before: str | None, batch: int
 ) -> AsyncIterator[MemoryVersion]:
     revision = _AFTER_ALL if before is None else revision_of_key(before) + 1
-    while rows := await _read_revisions(ports, scope, revision, limit=_BATCH_SIZE):
+    while rows := await _read_revisions(ports, scope, revision, limit=batch):
         for version in await _derive(ports, scope, rows):
             if before is None or version.key < before:
                 yield version

@@ -25,22 +25,17 @@ class MemoryListing(Struct, frozen=True):
         """Memory with an id."""
         return self.by_file_id.get(file_id)
 
-    def find_occupant(self, path: Path, moved: Path | None = None) -> Path | None:
-        """File or directory that does not leave a path free for a new or a moved memory."""
-        parents = (parent for parent in path.parents if parent in self.tree.heads)
-        at_path = (path,) if self._exists(path) else ()
-        candidates = (*parents, *at_path, *self._below(path))
-        return next((candidate for candidate in candidates if candidate != moved), None)
 
-    def _exists(self, path: Path) -> bool:
-        return path in self.tree.heads or path in self.tree.directories
+def find_occupant(path: Path, named: Tree, below: Tree, moved: Path | None) -> Path | None:
+    """File or directory that does not leave a path free for a new or a moved memory.
 
-    def _below(self, path: Path) -> Iterator[Path]:
-        directory = f"{path.text}/"
-        for index in range(bisect_left(self.paths, directory), len(self.paths)):
-            if not self.paths[index].startswith(directory):
-                return
-            yield Path(self.paths[index])
+    `named` has the path and its parents, `below` what is in it as a directory.
+    """
+    files = [parent for parent in path.parents if named.entry(parent) is not None]
+    head = named.heads.get(path)
+    at_path = [path] if head is not None and head.is_live else []
+    inner = sorted((*below.heads, *below.directories))
+    return next((other for other in (*files, *at_path, *inner) if other != moved), None)
 
 
 def build_listing(tree: Tree) -> MemoryListing:

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta
 
 from carrel.actions.memory_stores import memories, memory_versions
-from carrel.actions.memory_stores.memories import MemoryPatch, MemoryQuery, StoredMemory
+from carrel.actions.memory_stores.memories import MemoryPatch, MemoryQuery
+from carrel.actions.memory_stores.stored_memories import StoredMemory, load_texts
 from carrel.core.access import Permission
 from carrel.core.errors import (
     Busy,
@@ -140,7 +141,7 @@ async def _respond(request: Request[Any, MemoryViewQuery], memory: StoredMemory)
     """Response to a write, with the content only if the query asks for it."""
     content = None
     if request.query.view == "full":
-        content = (await memories.load_texts(request.ports, [memory.blob])).get(memory.blob)
+        content = (await load_texts(request.ports, [memory.blob])).get(memory.blob)
     return Response.json(_to_model(memory, content))
 
 
