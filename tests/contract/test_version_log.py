@@ -20,6 +20,7 @@ from tests.support.commits import (
 from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.store.entry import Version
 from carrel.core.store.record import RecordChange, RecordType
 
 pytestmark = pytest.mark.anyio
@@ -79,8 +80,30 @@ async def test_a_log_can_be_read_in_pages(ports: Ports) -> None:
     assert len(complete) == 6
 
 
+async def test_the_latest_versions_are_the_log_backwards(ports: Ports) -> None:
+    paths = [Path(name) for name in ("b", "a", "é", "z", "A")]
+    await ports.trees.commit([commit(*[await write(ports, "x", path=path) for path in paths])])
+    await put_text(ports, "y", path=paths[0])
+    await put_text(ports, None, path=paths[1])
+    await put_text(ports, "elsewhere", FOREIGN_AGENT)
+    log = await ports.trees.log(AGENT)
+
+    pages: list[Version] = []
+    before = None
+    while page := await ports.trees.latest_versions(AGENT, before=before, limit=2):
+        pages += page
+        last = page[-1].head
+        before = (last.revision, last.path.text, last.version)
+
+    assert tuple(pages) == log[::-1] == await ports.trees.latest_versions(AGENT)
+    assert [version.head.revision for version in pages] == [3, 2, 1, 1, 1, 1, 1]
+    at_second = (2, "", 0)
+    assert await ports.trees.latest_versions(AGENT, before=at_second) == log[4::-1]
+
+
 async def test_the_log_of_an_empty_scope_is_complete(ports: Ports) -> None:
     assert await read_log(ports) == []
+    assert await ports.trees.latest_versions(AGENT) == ()
     assert await ports.trees.complete_since(AGENT) == 0
 
 

@@ -130,7 +130,7 @@ UNCONCERNED_TAGS: Final = frozenset(
         *("Files of templates", "Files of defaults", "Files of workspaces", "Workspace files"),
         *("Sandboxes and shared workspaces", "Webhooks", "Signing in", "People", "Keys"),
         *("Templates", "Secrets", "Discovery", "Tenants", "Policy", "Page", "Operations"),
-        *("Defaults", "Audit"),
+        *("Defaults", "Audit", "Memory stores"),
     }
 )
 """Tags of endpoints that open nothing of one agent."""

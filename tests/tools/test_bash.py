@@ -15,6 +15,7 @@ from tests.support.tool_fixture import BOX, NOTES, ToolTenant, create_tool_tenan
 from carrel.actions.accounts import secrets
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
+from carrel.actions.memory_stores import stores
 from carrel.actions.runs import runs
 from carrel.actions.runs.run_request import RunRequest
 from carrel.actions.sandbox import workspaces
@@ -28,6 +29,7 @@ from carrel.core.errors import (
     ValidationError,
     WorkspaceTooLarge,
 )
+from carrel.core.memory_stores.object_ids import store_id
 from carrel.core.runs import RunStatus
 from carrel.core.sandbox.tool_access import derive_namespace
 from carrel.ports import Ports
@@ -231,6 +233,17 @@ async def test_the_output_is_returned_when_the_workspace_is_deleted_meanwhile(
     refusal = await running
     assert refusal.startswith("the changes were not saved: no such workspace: ")
     assert refusal.endswith("\nsaid\n")
+
+
+async def test_in_an_archived_workspace_only_deletions_are_saved(tools: ToolTenant) -> None:
+    await tools.call("bash", command="echo x > a; echo y > b")
+    await stores.archive(tools.ports, tools.owner, store_id(NOTES))
+    refusal = await refusal_of(tools, command="echo said; echo z > a; rm b")
+    assert refusal.startswith(f"the changes were not saved: {NOTES} is archived")
+    assert refusal.endswith("\nsaid\n")
+    assert await tools.files() == {"a": b"x\n", "b": b"y\n"}
+    await tools.call("bash", command="rm a")
+    assert await tools.files() == {"b": b"y\n"}
 
 
 async def test_writes_name_their_run_which_must_be_running(tools: ToolTenant) -> None:

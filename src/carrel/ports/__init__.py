@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Final
 
 from carrel.core.identifiers import TimestampMs
+from carrel.core.lru_cache import LruCache
 from carrel.core.outages import CorruptContent
 from carrel.core.revision_cache import RevisionCache
 from carrel.ports.approvals import ApprovalSettings
@@ -67,6 +69,9 @@ __all__ = [
 ]
 
 
+_MAX_LISTED: Final = 50_000
+"""Files in cached listings."""
+
 HealthCheck = Callable[[], Awaitable[None]]
 """Checks a component; raises an error if it cannot be used."""
 
@@ -106,5 +111,10 @@ class Ports:
     """Identity of the open store, for keys of caches and locks."""
     record_cache: RevisionCache = field(default_factory=RevisionCache)
     """Values derived from records, by records revision."""
+    listing_cache: LruCache[Hashable, Any] = field(default_factory=lambda: LruCache(_MAX_LISTED))
+    """Listings of memory stores, weighed in files, and the last paths of memories.
+
+    Both are checked against the current revision or head.
+    """
     key_last_used: dict[str, TimestampMs] = field(default_factory=dict)
     """Last use of each key, not yet stored."""

@@ -50,6 +50,11 @@ class Trees(Protocol):
         Tombstones are included; pruned versions are missing.
         """
 
+    async def latest_versions(
+        self, scope: Scope, *, before: tuple[int, str, int] | None = None, limit: int = 1000
+    ) -> tuple[Version, ...]:
+        """Return a scope's versions before a (revision, path, version), newest first."""
+
     async def complete_since(self, scope: Scope) -> int:
         """Return the revision since which no version of a scope was pruned, 0 if none was."""
 

@@ -38,6 +38,8 @@ from carrel.server.rest.files import (
     pins,
     skills,
 )
+from carrel.server.rest.memory_stores import memories as store_memories
+from carrel.server.rest.memory_stores import stores, versions
 from carrel.server.rest.meta import discovery, health, schema_documents
 from carrel.server.rest.runs import runs
 from carrel.server.rest.sandbox import account_records, approvals
@@ -72,6 +74,9 @@ _MODULES: Final = (
     overlay_api,
     tools,
     account_records,
+    stores,
+    store_memories,
+    versions,
     approvals,
     inbox,
     audit,

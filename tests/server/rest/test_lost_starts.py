@@ -32,6 +32,7 @@ REPEATABLE: Final = {
     *("runs_cancel", "sessions_close", "approvals_answer", "purge_purge"),
     *("pins_accept_for_all", "pins_accept_default_for_all"),
     *("pins_roll_back_for_all", "pins_roll_back_default_for_all"),
+    "memory_stores_redact_version",
     *(f"{layer}_files_redact" for layer in ("agents", "templates", "defaults", "workspaces")),
 }
 """Done twice, they have the effect of once."""

@@ -20,9 +20,9 @@ FOREIGN = re.compile(
     r"|GET /v1/runs/\{id\}/events(/poll)?|GET /v1/workflows/\{id\}"
     r"|GET /\.well-known/(openwop|agent-skills/.*)"
     r"|POST /api/workspaces/files|\w+ /accounts/me/(sandboxes|workspaces)(/\{id\})?"
-    r"|\w+ /git/.*"
+    r"|\w+ /git/.*|\w+ /v1/memory_stores(/.*)?"
 )
-"""openwop, Agent Skills Discovery, workspace overlays, sandbox accounts and git."""
+"""openwop, Agent Skills Discovery, workspace overlays, sandbox accounts, git and memory stores."""
 NOT_API = re.compile(
     r"GET /(schemas/\{name\}|asyncapi\.json|graphql(/schema)?|icon\.svg|v1/session/.*|ui/.*|)"
 )

@@ -88,6 +88,11 @@ class PendingTrees:
     ) -> tuple[Version, ...]:
         return await self._stored.log(scope, after=after, limit=limit)
 
+    async def latest_versions(
+        self, scope: Scope, *, before: tuple[int, str, int] | None = None, limit: int = 1000
+    ) -> tuple[Version, ...]:
+        return await self._stored.latest_versions(scope, before=before, limit=limit)
+
     async def complete_since(self, scope: Scope) -> int:
         return await self._stored.complete_since(scope)
 

@@ -64,10 +64,10 @@ async def _redact_puts(
     changes: Sequence[FileChange],
     failures: list[FailedChange],
 ) -> Sequence[RedactionResult | None]:
-    """Redact the contents of puts; records those that are too large as failures."""
+    """Redact the new contents; records those that are too large as failures."""
 
     def redact(change: FileChange) -> RedactionResult | None:
-        if change.kind is not ChangeKind.PUT:
+        if change.kind is not ChangeKind.PUT and change.content is None:
             return None
         try:
             return rules.redact_file(context.scope, change.content or b"")
@@ -89,6 +89,7 @@ async def _redact_transfers(
         change.path.text: file.blob
         for change in changes
         if change.kind in TRANSFERS
+        and change.content is None
         and change.source is not None
         and (file := context.resolve(change.source))
     }

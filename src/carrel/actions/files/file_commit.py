@@ -53,6 +53,8 @@ class CommitOptions(Struct, frozen=True):
     reason: str = ""
     run: str | None = None
     idempotency_key: IdempotencyKey | None = None
+    max_files: int | None = None
+    """Limit of files below that of the policy."""
 
 
 DEFAULT_OPTIONS = CommitOptions()
@@ -230,6 +232,9 @@ class _FileCommitter(Struct, frozen=True):
     ) -> Commit:
         scope, options = self.stack[0], self.options
         limits = rules.policy.limits_of(scope)
+        quota = limits.quota(scope)
+        if options.max_files is not None:
+            quota = replace(quota, max_files=min(quota.max_files, options.max_files))
         reason = rules.redact_text(options.reason) or f"change {len(plan.writes)} files"
         subjects = (write_checks.audit_subjects(scope, w.path, rules) for w in plan.writes)
         return Commit(
@@ -240,11 +245,11 @@ class _FileCommitter(Struct, frozen=True):
             expects=plan.expects,
             collection_revisions=(
                 *rules.collection_revisions,
-                *await load_workspace_revision(self.ports, scope),
+                *await load_workspace_revision(self.ports, scope, plan.writes),
             ),
             record_revisions=(record_revision(agent_layers.agent),) if agent_layers else (),
             path_checks=plan.path_checks,
-            quotas=(limits.quota(scope),) if any(write.entry for write in plan.writes) else (),
+            quotas=(quota,) if any(write.entry for write in plan.writes) else (),
             max_versions=limits.max_versions,
             run=options.run,
             audit_subjects=tuple(dict.fromkeys(name for names in subjects for name in names)),

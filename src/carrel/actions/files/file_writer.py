@@ -291,7 +291,7 @@ class FileWriter(Struct, frozen=True, gc=False):
         if scope.is_shared_workspace:
             collection_revisions = (
                 *collection_revisions,
-                *await load_workspace_revision(self.ports, scope),
+                *await load_workspace_revision(self.ports, scope, (planned.write,)),
             )
         commit = Commit(
             writes=(planned.write,),

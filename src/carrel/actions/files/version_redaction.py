@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.actions.deleted_bytes import remove_deleted_bytes
@@ -12,16 +13,24 @@ from carrel.actions.overlay.stack_versions import load_versioned_path
 from carrel.actions.records import commit_changes
 from carrel.core.access import Actor, Permission
 from carrel.core.errors import Busy, NotFound, ValidationError
-from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
+from carrel.core.identifiers import Path, Scope, ScopeKind, Stack, TimestampMs
 from carrel.core.overlay.agent_resolution import is_pin
 from carrel.core.store.commit import Applied, Commit, Expect, Write
-from carrel.core.store.entry import Version
+from carrel.core.store.entry import Head, Version, version_key
+from carrel.core.store.record import RecordChange, RecordType, decode_body, encode_body
 from carrel.ports import Ports
 from carrel.ports.erasure import VersionReplacement
 
 MARKER: Final = b"[REDACTED]\n"
 """What the runs and pins that refer to a redacted version read."""
 _KEEP_ALL_VERSIONS: Final = 2**31
+
+
+class VersionRedaction(Struct, frozen=True):
+    """Who redacted a version, and when."""
+
+    by: str
+    at: TimestampMs = 0
 
 
 async def redact_version(ports: Ports, actor: Actor, stack: Stack, path: Path, number: int) -> None:
@@ -48,7 +57,7 @@ async def redact_version(ports: Ports, actor: Actor, stack: Stack, path: Path, n
         await _replace_head(ports, actor, stack[0], version)
     await redact_stored_versions(ports, stack[0], [version])
     await remove_deleted_bytes(ports)
-    await _audit(ports, actor, stack[0], path, version.head.version)
+    await _audit(ports, actor, stack[0], version.head)
 
 
 async def redact_stored_versions(ports: Ports, scope: Scope, versions: Sequence[Version]) -> int:
@@ -89,7 +98,33 @@ async def _replace_head(ports: Ports, actor: Actor, scope: Scope, version: Versi
         raise Busy.with_conflicts(str(head.path))
 
 
-async def _audit(ports: Ports, actor: Actor, scope: Scope, path: Path, number: int) -> None:
-    subjects = (f"{scope.kind}/{scope.name}", f"version/{number}")
-    reason = "redact a version"
-    await commit_changes(ports, actor, reason, [], audit_subjects=subjects, tenant=actor.tenant)
+async def _audit(ports: Ports, actor: Actor, scope: Scope, head: Head) -> None:
+    """Record who redacted the version; a repeated redaction keeps the first record."""
+    subjects = (f"{scope.kind}/{scope.name}", f"version/{head.version}")
+    id, reason = _redaction_id(scope, head), "redact a version"
+    [existing] = await ports.records.get(scope.tenant, RecordType.REDACTION, [id])
+    body = encode_body(VersionRedaction(by=actor.name))
+    change = RecordChange(scope.tenant, RecordType.REDACTION, id, body)
+    changes = [change] if existing is None else []
+    await commit_changes(
+        ports, actor, reason, changes, audit_subjects=subjects, tenant=actor.tenant
+    )
+
+
+async def load_redactions(
+    ports: Ports, scope: Scope, heads: Sequence[Head]
+) -> Mapping[str, VersionRedaction]:
+    """Return who redacted versions, by version key; one of a purge has no record."""
+    ids = [_redaction_id(scope, head) for head in heads]
+    records = await ports.records.get(scope.tenant, RecordType.REDACTION, ids) if ids else ()
+    return {
+        version_key(scope, head): replace(
+            decode_body(record, VersionRedaction), at=record.created_at
+        )
+        for head, record in zip(heads, records, strict=True)
+        if record is not None
+    }
+
+
+def _redaction_id(scope: Scope, head: Head) -> str:
+    return f"red_{version_key(scope, head)}"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from carrel.actions.records import get_by_id_or_slug, iter_records, load_collection_revision
 from carrel.core.access import Actor
 from carrel.core.agents.layers import build_stack
 from carrel.core.agents.private_access import AgentAccess, require_full_access, require_visible
-from carrel.core.errors import NotFound
+from carrel.core.errors import Conflict, NotFound
 from carrel.core.identifiers import Scope, ScopeKind, Stack, parse_identifier
+from carrel.core.sandbox.account_record import account_from_record
+from carrel.core.store.commit import Write
 from carrel.core.store.record import CollectionRevision, Record, RecordType
 from carrel.ports import Ports
 
@@ -115,10 +119,13 @@ async def _get_cached(ports: Ports, tenant: str, record_type: RecordType, name: 
     return record
 
 
-async def load_workspace_revision(ports: Ports, scope: Scope) -> tuple[CollectionRevision, ...]:
+async def load_workspace_revision(
+    ports: Ports, scope: Scope, writes: Iterable[Write]
+) -> tuple[CollectionRevision, ...]:
     """Return the revisions a commit expects, so that no file outlives its workspace.
 
-    Raises NotFound if the workspace was deleted; empty if it is not a shared workspace.
+    Raises NotFound if the workspace was deleted, Conflict if it is archived and the commit does
+    not only delete; empty if it is not a shared workspace.
     """
     if not scope.is_shared_workspace:
         return ()
@@ -126,4 +133,6 @@ async def load_workspace_revision(ports: Ports, scope: Scope) -> tuple[Collectio
     [workspace] = await ports.records.get(scope.tenant, RecordType.WORKSPACE, [scope.name])
     if workspace is None:
         raise NotFound(f"no such {RecordType.WORKSPACE}: {scope.name}")
+    if account_from_record(workspace).archived_at and not all(w.is_deletion for w in writes):
+        raise Conflict(f"{scope.name} is archived: its files can be read and deleted only")
     return (revision,)

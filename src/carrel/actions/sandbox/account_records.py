@@ -16,7 +16,7 @@ from carrel.actions.records import commit_changes, iter_records, record_after
 from carrel.actions.retry import retry_on_conflict
 from carrel.core import field_validation
 from carrel.core.access import Actor
-from carrel.core.errors import NotFound, ValidationError
+from carrel.core.errors import Conflict, NotFound, ValidationError
 from carrel.core.identifiers import parse_identifier
 from carrel.core.sandbox.account_record import AccountRecord, account_from_record
 from carrel.core.store.idempotency import IdempotencyKey
@@ -70,9 +70,21 @@ async def create(
     fields = await _redact_texts(ports, actor.tenant, fields)
     name, description = field_validation.require_name(fields.get("name")), _description(fields)
     config = await account_type.merge_config(ports, actor.tenant, id, _validate_config(fields), {})
+    new = AccountRecord(name=name, config=config, description=description)
+    return await add_record(ports, actor, account_type, id, new, idempotency_key)
+
+
+async def add_record(
+    ports: Ports,
+    actor: Actor,
+    account_type: AccountRecordType,
+    id: str,
+    new: AccountRecord,
+    idempotency_key: IdempotencyKey | None,
+) -> Record:
+    """Commit a new record, whose fields were checked."""
     request = UNSET if idempotency_key is None else _hash_request(idempotency_key)
-    new = AccountRecord(name=name, config=config, description=description, request=request)
-    change = _record_change(actor.tenant, account_type, id, new)
+    change = _record_change(actor.tenant, account_type, id, replace(new, request=request))
     reason = f"create a {account_type.record_type}"
     committed_at = await commit_changes(
         ports, actor, reason, [change], idempotency_key=idempotency_key
@@ -101,9 +113,11 @@ async def patch(
     fields: Config,
     idempotency_key: IdempotencyKey | None = None,
 ) -> Record:
-    """Change the given fields. Raises NotFound and ValidationError."""
+    """Change the given fields. Raises NotFound, ValidationError, and Conflict if archived."""
     existing = await get(ports, actor, account_type, id)
     current = updated = account_from_record(existing)
+    if current.archived_at:
+        raise Conflict(f"the {account_type.record_type} is archived")
     fields = await _redact_texts(ports, actor.tenant, fields)
     if "name" in fields:
         updated = replace(updated, name=field_validation.require_name(fields["name"]))
@@ -115,10 +129,26 @@ async def patch(
             ports, existing.tenant, id, _validate_config(fields), stored
         )
         updated = replace(updated, config=config)
-    if updated == current:
+    return await change_record(
+        ports, actor, account_type, existing, updated, idempotency_key=idempotency_key
+    )
+
+
+async def change_record(  # noqa: PLR0913 - keyword options of one commit
+    ports: Ports,
+    actor: Actor,
+    account_type: AccountRecordType,
+    existing: Record,
+    updated: AccountRecord,
+    *,
+    idempotency_key: IdempotencyKey | None,
+    verb: str = "change",
+) -> Record:
+    """Commit the new fields of a record, which were checked, unless it has them already."""
+    if updated == account_from_record(existing):
         return existing
-    change = _record_change(existing.tenant, account_type, id, updated, existing)
-    reason = f"change a {account_type.record_type}"
+    change = _record_change(existing.tenant, account_type, existing.id, updated, existing)
+    reason = f"{verb} a {account_type.record_type}"
     committed_at = await commit_changes(
         ports, actor, reason, [change], idempotency_key=idempotency_key
     )

@@ -142,9 +142,10 @@ class _WriteBack(Struct):
         [current_tree] = await ports.trees.read((self.workspace.scope,))
         plan = plan_merge(changes, current_tree, short_id(self.id))
         self._raise_if_exceeded(self._check_quota(rules, plan, current_tree))
+        writes = (*plan.writes, *plan.deferred_writes)
         collection_revisions = (
             *rules.collection_revisions,
-            *await load_workspace_revision(ports, self.workspace.scope),
+            *await load_workspace_revision(ports, self.workspace.scope, writes),
         )
         commits = self._build_commits(rules, plan, collection_revisions, current_tree)
         outcomes = await ports.trees.commit(commits)

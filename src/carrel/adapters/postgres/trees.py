@@ -112,6 +112,14 @@ class PostgresTrees:
         rows = await self._database.rows("version_log", *parameters)
         return tuple(version_from_row(Path(row[0]), row, 1) for row in rows)
 
+    async def latest_versions(
+        self, scope: Scope, *, before: tuple[int, str, int] | None = None, limit: int = 1000
+    ) -> tuple[Version, ...]:
+        position = before or (2**62, "", 0)
+        parameters = (scope.tenant, scope.kind, scope.name, *position, limit)
+        rows = await self._database.rows("latest_versions", *parameters)
+        return tuple(version_from_row(Path(row[0]), row, 1) for row in rows)
+
     async def complete_since(self, scope: Scope) -> int:
         parameters = (scope.tenant, scope.kind, scope.name)
         return int(await self._database.value("complete_since", *parameters))

@@ -183,6 +183,17 @@ SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
    AND (v.revision, v.path, v.version) > (?, ?, ?)
  ORDER BY v.revision, v.path, v.version LIMIT ?;
 
+-- name: latest_versions
+SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
+       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id, v.author, v.reason,
+       v.run, v.redacted, v.source
+  FROM scope AS s
+  JOIN version AS v ON v.scope = s.id
+  LEFT JOIN content AS b ON b.id = v.base
+ WHERE s.tenant = ? AND s.kind = ? AND s.name = ?
+   AND (v.revision, v.path, v.version) < (?, ?, ?)
+ ORDER BY v.revision DESC, v.path DESC, v.version DESC LIMIT ?;
+
 -- name: complete_since
 SELECT coalesce(max(v.revision), 0)
   FROM scope AS s JOIN version AS v ON v.scope = s.id AND v.version > 1

@@ -102,6 +102,16 @@ class SqliteTrees:
         )
         return tuple(map(version_from_row, rows))
 
+    async def latest_versions(
+        self, scope: Scope, *, before: tuple[int, str, int] | None = None, limit: int = 1000
+    ) -> tuple[Version, ...]:
+        position = before or (2**62, "", 0)
+        parameters = (scope.tenant, scope.kind, scope.name, *position, limit)
+        rows = await self._reader.scan(
+            lambda db: db.execute(STATEMENTS["latest_versions"], parameters).fetchall()
+        )
+        return tuple(map(version_from_row, rows))
+
     async def complete_since(self, scope: Scope) -> int:
         parameters = (scope.tenant, scope.kind, scope.name)
         [row] = await self._reader.scan(

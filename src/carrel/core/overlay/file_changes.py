@@ -51,7 +51,7 @@ class FileChange(Struct, frozen=True):
     source: Path | None = None
     """Path that is moved or copied."""
     content: bytes | None = None
-    """Content of a put, before it is redacted."""
+    """Content of a put, or new content of a moved file, before it is redacted."""
     type: str | None = None
     condition: WriteCondition = UNCONDITIONAL
     """Condition on the written path."""

@@ -107,6 +107,18 @@ class Version(Struct, frozen=True, gc=False):
     """Set if a move or a copy wrote this version."""
 
 
+def version_key(scope: Scope, head: Head) -> str:
+    """Key of a version in its scope: 24 hex digits that sort by revision."""
+    facts = (scope.tenant, scope.kind, scope.name, head.path.text, str(head.version))
+    digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()
+    return f"{head.revision:012x}{digest[:12]}"
+
+
+def revision_of_key(key: str) -> int:
+    """Revision at which the version with a key was written."""
+    return int(key[:12], 16)
+
+
 def source_to_text(source: VersionSource | None) -> str | None:
     return None if source is None else msgspec.json.encode(source).decode()
 

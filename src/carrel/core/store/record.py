@@ -49,6 +49,8 @@ class RecordType(StrEnum):
     """A background command."""
     CHECKPOINT = "checkpoint"
     """A named revision of an agent's files."""
+    REDACTION = "redaction"
+    """Who redacted a version and when; its id names scope and version."""
 
 
 UNAUDITED_TYPES: Final = frozenset(
@@ -58,9 +60,10 @@ UNAUDITED_TYPES: Final = frozenset(
         RecordType.DREAM,
         RecordType.CHECKPOINT,
         RecordType.ROOT_DIRECTORY,
+        RecordType.REDACTION,
     }
 )
-"""Types that agents write often and that no permission depends on.
+"""Types that no permission depends on, and of which there are many.
 
 Their changes do not increase the records revision and are not audited.
 """

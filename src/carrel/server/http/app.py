@@ -172,7 +172,7 @@ class HttpApp:
         finally:
             request_scope.end(token)
         if (dialect := ctx.error_dialect) is not None:
-            response = dialect.apply(response)
+            response = dialect.apply(response, ctx.request_id)
         await self._send(ctx, response)
 
     async def _send(self, ctx: RequestContext, response: Response) -> None:

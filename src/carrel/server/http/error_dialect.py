@@ -32,6 +32,8 @@ class ErrorDialect:
     """Converts a Problem to the error body."""
     plain_text: bool = False
     """Whether the error body is text rather than JSON."""
+    request_id_header: bytes | None = None
+    """Further header with the id of the request."""
     basic_auth: bool = False
     """Accept a token as Basic auth password, and challenge with Basic on 401."""
 
@@ -39,13 +41,16 @@ class ErrorDialect:
     def media_type(self) -> str:
         return "text/plain" if self.plain_text else "application/json"
 
-    def apply(self, response: Response) -> Response:
+    def apply(self, response: Response, request_id: str = "") -> Response:
+        added = self.headers
+        if self.request_id_header is not None and request_id:
+            added = [*added, (self.request_id_header, request_id.encode("ascii"))]
         if response.status < 400:
-            headers = [*response.headers, *self.headers]
+            headers = [*response.headers, *added]
             return Response(response.status, response.body, headers, response.source)
         error_body = self.format_error(_decode_problem(response.body))
         body = error_body.encode() if self.plain_text else encode(error_body)
-        headers = [*self._error_headers(response), *self.headers]
+        headers = [*self._error_headers(response), *added]
         return Response(response.status, body, headers)
 
     def _error_headers(self, response: Response) -> HeaderPairs:

@@ -19,6 +19,7 @@ from carrel.actions.skills.command_skills import CommandSkills
 from carrel.core.agents.agent import agent_from_record
 from carrel.core.errors import (
     CapabilityNotProvided,
+    Conflict,
     Forbidden,
     NotFound,
     ValidationError,
@@ -238,7 +239,7 @@ async def _run_in_workspace(workspace_call: WorkspaceCall, args: BashArguments) 
             committed = await write_back.commit_changes(
                 workspace_files, inputs, result, call_id, reason
             )
-        except (WorkspaceTooLarge, NotFound) as error:
+        except (WorkspaceTooLarge, NotFound, Conflict) as error:
             report = _report(workspace_call, spec, result, WriteBackResult()).content
             message = f"the changes were not saved: {error}\n{report}"
             raise type(error)(message, **error.details) from None

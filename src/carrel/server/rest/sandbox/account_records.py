@@ -8,7 +8,7 @@ from typing import Any, Final
 from carrel.actions.sandbox import account_records, sandboxes, workspaces
 from carrel.actions.sandbox.account_records import AccountRecordType
 from carrel.core.access import Actor, Permission
-from carrel.core.errors import Busy, NotFound, ValidationError
+from carrel.core.errors import Busy, Conflict, NotFound, ValidationError
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record
 from carrel.ports import Ports
@@ -36,7 +36,7 @@ _OPTIONS: Final[Mapping[str, Any]] = {
     "max_body": 2**18,
     "error_dialect": ACCOUNT_DIALECT,
 }
-_PATCH_REFUSALS: Final = (ValidationError, NotFound, Busy)
+_PATCH_REFUSALS: Final = (ValidationError, NotFound, Busy, Conflict)
 CreateAction = Callable[[Ports, Actor, Mapping[str, Any], IdempotencyKey | None], Awaitable[Record]]
 
 _SANDBOXES: Final = RecordCollection(

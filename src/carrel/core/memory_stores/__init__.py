@@ -1,0 +1,1 @@
+"""Memory stores: shared workspaces as the hosted Memory Stores API shows them."""

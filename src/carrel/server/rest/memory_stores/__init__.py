@@ -1,0 +1,1 @@
+"""The Memory Stores API, with the bodies and errors that its own clients expect."""
