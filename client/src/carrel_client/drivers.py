@@ -238,10 +238,10 @@ def steps_of(call: Any, *args: Any, **options: Any) -> Steps[Any]:
 
 
 def run_steps(driver: SyncDriver | AsyncDriver, steps: Steps[Result]) -> Result:
-    """Run steps in the calling thread. Raises RuntimeError for an AsyncClient."""
+    """Run steps in the calling thread. Raises InvalidStateError for an AsyncClient."""
     if isinstance(driver, SyncDriver):
         return driver.drive(steps)
-    raise RuntimeError("an AsyncClient has only methods that await; give a Client")
+    raise asyncio.InvalidStateError("an AsyncClient has only methods that await; give a Client")
 
 
 async def await_steps(driver: SyncDriver | AsyncDriver, steps: Steps[Result]) -> Result:

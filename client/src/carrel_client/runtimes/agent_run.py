@@ -25,19 +25,18 @@ from carrel_client.drivers import (
 from carrel_client.errors import CarrelError, InvalidResponse
 from carrel_client.file_models import FileRow
 from carrel_client.runs import Run
+from carrel_client.runtimes.tool_calls import call_tool_and_wait
 from carrel_client.sessions import NewEntry, Sessions
-from carrel_client.tools import ToolReply, Tools
+from carrel_client.tools import ToolReply
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from carrel_client.approvals import Approval, Approvals
     from carrel_client.client import ApiClient, AsyncClient, Client
 
 PARTS: Final = ("files", "prompt", "tools")
 _MAX_ENTRIES: Final = 1000
 """Entries that one request may append."""
-_WAIT_SECONDS: Final = 25
 _INTERRUPTS: Final = (KeyboardInterrupt, SystemExit, asyncio.CancelledError, GeneratorExit)
 
 AnyDriver = TypeVar("AnyDriver", bound=SyncDriver | AsyncDriver)
@@ -70,7 +69,6 @@ class AgentRun(Resource[Driver]):
         self.tools = tuple(map(tool_from_definition, parts.tools))
         self.files: Sequence[FileRow] = parts.files
         """The frozen files; a ``File`` where the content is text."""
-        self._client = client
         self._entries: list[NewEntry] = []
         self._is_finished = False
 
@@ -126,20 +124,20 @@ class AgentRun(Resource[Driver]):
         """Call a tool of the agent in this run.
 
         A call that needs an approval waits until a person has answered; without ``wait`` its reply
-        has the open ``approval``, and the same ``call_id`` returns the result later.
+        has the ``approval`` until then, and the same ``call_id`` returns the result afterwards.
         """
-        tools: Tools[Any] = Tools(self._driver, self.agent)
-        reply: ToolReply = yield from steps_of(
-            tools.call,
-            name,
-            arguments,
-            session_id=self.session_id,
-            run_id=self.id,
-            call_id=call_id,
+        return (
+            yield from call_tool_and_wait(
+                self._driver,
+                self.agent,
+                name,
+                arguments,
+                wait=wait,
+                session_id=self.session_id,
+                run_id=self.id,
+                call_id=call_id,
+            )
         )
-        if reply.approval is None or not wait:
-            return reply
-        return (yield from self._wait_for(reply.approval))
 
     @operation
     def finish(self, status: str = "completed", *, error: str | None = None) -> Steps[None]:
@@ -168,13 +166,6 @@ class AgentRun(Resource[Driver]):
             session = yield from steps_of(sessions.get, self.session_id)
             yield from steps_of(session.append_all, batch)
             del self._entries[: len(batch)]
-
-    def _wait_for(self, approval: Approval) -> Steps[ToolReply]:
-        approvals: Approvals[Any] = self._client.approvals
-        while approval.result is None:
-            approval = yield from steps_of(approvals.get, approval.id, wait=_WAIT_SECONDS)
-        result = approval.result
-        return ToolReply(result.content, result.is_error, result.structured)
 
 
 class _RunBlock(Generic[AnyDriver]):
