@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,6 +19,7 @@ from compat.sources import SourceUnavailable
 from compat.suite_files import RESULTS, STORES, Suite, load_suites
 from compat.suite_run import SuiteFailed, ensure_pins, run_suite, update_pins
 
+RESULTS_LOCK = threading.Lock()
 UPDATE, PAGE_ONLY = "--update", "--page"
 Failure = tuple[Suite, str, Exception]
 
@@ -73,8 +75,6 @@ def run_all(
         with ThreadPoolExecutor(len(stores)) as pool:
             runs = [pool.submit(run_on_store, suites, store, progress, task) for store in stores]
             outcomes = [outcome for run in runs for outcome in run.result()]
-    for suite in suites:
-        store_results(suite, outcomes)
     return outcomes
 
 
@@ -87,6 +87,8 @@ def run_on_store(
             if store in suite.stores:
                 progress.update(task, description=f"{suite.name} on {store}")  # type: ignore[arg-type]
                 outcomes.append(_outcome(suite, server))
+                with RESULTS_LOCK:
+                    store_results(suite, outcomes)
                 progress.advance(task)  # type: ignore[arg-type]
     return outcomes
 

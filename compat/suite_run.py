@@ -25,6 +25,8 @@ from compat.suite_files import DECLARATION, RESULTS, Suite
 
 TESTS_RAN: Final = (0, 1)
 """Exit codes of pytest after it ran tests: all passed, some failed."""
+SHARED: Final = File(__file__).parent / "shared"
+"""Modules for all suites."""
 _OWN_FILES: Final = shutil.ignore_patterns(DECLARATION, RESULTS, "__pycache__")
 
 
@@ -60,7 +62,8 @@ def run_suite(suite: Suite, server: LiveServer) -> StoreResult:
     folder.mkdir(parents=True)
     if suite.source is not None:
         copy_files(suite.source, suite.files, folder)
-    shutil.copytree(suite.folder, folder, ignore=_OWN_FILES, dirs_exist_ok=True)
+    for own in (SHARED, suite.folder):
+        shutil.copytree(own, folder, ignore=_OWN_FILES, dirs_exist_ok=True)
     (folder / "pytest.ini").write_text("[pytest]\n", "utf-8")
     report = folder / "junit.xml"
     options = ["--rootdir=.", "-c", "pytest.ini", "-p", "no:cacheprovider", "-q", "--tb=short"]
@@ -100,7 +103,7 @@ def _environment(suite: Suite, server: LiveServer, folder: File) -> dict[str, st
     }
     return variables | {
         "CARREL_URL": server.url,
-        "CARREL_TOKEN": server.create_tenant(f"{suite.name}-{secrets.token_hex(4)}"),
+        "CARREL_TOKEN": server.create_tenant(f"suite-{secrets.token_hex(8)}"),
         "CARREL_STORE": server.store,
         "CARREL_REPOSITORY": str(ROOT),
         "COMPAT_TIMEOUT": str(suite.timeout),
