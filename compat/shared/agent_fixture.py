@@ -18,6 +18,9 @@ class AgentFixture:
 
     slug: str
     workspace: str
+    """Attached to the agent."""
+    state: str
+    """Workspace that the agent's tools do not reach."""
 
 
 def create_agent(client: Client, permission_mode: str = "edit") -> AgentFixture:
@@ -29,7 +32,7 @@ def create_agent(client: Client, permission_mode: str = "edit") -> AgentFixture:
     config = {"sandbox": sandbox.id, "workspaces": attached}
     client.agents.create(slug, slug.title(), config=config)
     client.agent(slug).put("SOUL.md", SOUL)
-    return AgentFixture(slug, workspace.id)
+    return AgentFixture(slug, workspace.id, client.workspaces.create("state").id)
 
 
 def answer_approvals(client: Client, agent: str, approved: bool = True) -> int:

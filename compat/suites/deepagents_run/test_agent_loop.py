@@ -40,7 +40,7 @@ def call(name: str, **arguments: Any) -> AIMessage:
 
 
 def build_agent(client: Client, run: AgentRun[Any], agent: AgentFixture, *replies: Any) -> Any:
-    files = client.workspace(agent.workspace)
+    files = client.workspace(agent.state)
     tools = [tool for tool in langchain_tools(run) if tool.name in {"remember", "recall"}]
     return create_deep_agent(
         OfflineModel(messages=iter(replies), prompts=[]),

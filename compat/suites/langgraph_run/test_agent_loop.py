@@ -61,7 +61,7 @@ def last_text(result: dict[str, Any]) -> str:
 def test_two_turns_with_tool_approval_memory_and_replay(
     client: Client, agent: AgentFixture
 ) -> None:
-    files, thread = client.workspace(agent.workspace), {"configurable": {"thread_id": "user/42"}}
+    files, thread = client.workspace(agent.state), {"configurable": {"thread_id": "user/42"}}
     with agent_run(client, agent.slug, "user/42") as first:
         assert SOUL in first.prompt
         remember = call("remember", content="Luis drinks tea")
@@ -85,7 +85,7 @@ def test_two_turns_with_tool_approval_memory_and_replay(
         assert last_text(result) == "Done."
         assert len(result["messages"]) == 8, "the checkpoint has the first turn too"
         record_messages(second, result["messages"][4:])
-    assert files.get("a.txt").content == "hi\n"
+    assert client.workspace(agent.workspace).get("a.txt").content == "hi\n"
 
     session = client.agent(agent.slug).sessions.get("user/42")
     roles = [entry.role for entry in session.recent(20)]
@@ -98,7 +98,7 @@ def test_two_turns_with_tool_approval_memory_and_replay(
 
 
 def test_denied_call_is_an_error_for_the_model(client: Client, agent: AgentFixture) -> None:
-    files, thread = client.workspace(agent.workspace), {"configurable": {"thread_id": "denied"}}
+    files, thread = client.workspace(agent.state), {"configurable": {"thread_id": "denied"}}
     with agent_run(client, agent.slug) as run:
         graph = build_graph(run, files, call("bash", command="rm -r ."), AIMessage("A pity."))
         graph.invoke({"messages": [HumanMessage("Clean up.")]}, thread)
@@ -111,7 +111,7 @@ def test_denied_call_is_an_error_for_the_model(client: Client, agent: AgentFixtu
 def test_failed_turn_ends_the_run_as_failed(client: Client, agent: AgentFixture) -> None:
     thread = {"configurable": {"thread_id": "failed"}}
     with pytest.raises(RuntimeError), agent_run(client, agent.slug, "failed") as run:
-        graph = build_graph(run, client.workspace(agent.workspace))
+        graph = build_graph(run, client.workspace(agent.state))
         graph.invoke({"messages": [HumanMessage("Hello?")]}, thread)
     assert client.run(run.id).status == "failed"
     [entry] = client.agent(agent.slug).sessions.get("failed").recent()
@@ -123,7 +123,7 @@ def test_agent_with_an_awaiting_client(client: Client) -> None:
 
     async def turn() -> None:
         async with AsyncClient(URL, TOKEN) as awaiting, agent_run(awaiting, agent.slug) as run:
-            files = awaiting.workspace(agent.workspace)
+            files = awaiting.workspace(agent.state)
             replies = (call("bash", command="echo hi > a.txt"), AIMessage("Done."))
             graph = build_graph(run, files, *replies)
             thread = {"configurable": {"thread_id": "awaiting"}}

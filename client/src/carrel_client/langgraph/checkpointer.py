@@ -28,8 +28,9 @@ class CarrelSaver(BaseCheckpointSaver[str]):
     """A LangGraph checkpointer in the files of a workspace.
 
     ``files`` is ``client.workspace("ws_…")``, of a Client or an AsyncClient; the methods that block
-    need a Client. State is stored encoded by the serializer, so a secret in it is not replaced;
-    LangGraph's ``EncryptedSerializer`` may be given as ``serde``.
+    need a Client. Use a workspace that tools of the agent cannot write: who can change a checkpoint
+    decides what the graph loads. State is stored encoded by the serializer, so a secret in it is
+    not replaced; LangGraph's ``EncryptedSerializer`` may be given as ``serde``.
     """
 
     def __init__(
