@@ -6,7 +6,7 @@ NODE_VERSION := 24.19.0
 VENV := .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
-CODE := $(wildcard src client tests bench docs/*.py)
+CODE := $(wildcard src client tests bench compat docs/*.py)
 CONSOLE := src/carrel/server/web/static/index.html
 UI := $(shell find ui -name node_modules -prune -o -name '*.d.ts' -o -type f -print)
 ARGS ?=
@@ -16,7 +16,7 @@ CHECK_LOG := $(VENV)/check.log
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test quick check style types format bench docs pictures lock clean dist
+.PHONY: help setup serve test quick check style types format bench compat docs pictures lock clean dist
 .PHONY: node ui ui-check ui-types console-for-tests tests typed-python typed-console
 .DELETE_ON_ERROR:
 
@@ -78,6 +78,9 @@ ui-check: ui-types ## check formatting, lint, types and unit tests of the consol
 bench: $(VENV)/.dev ## run the benchmarks and print ratios (ARGS="serve tools" for some)
 	$(PY) -m bench $(ARGS)
 
+compat: $(VENV)/.dev ## run upstream suites of agent runtimes against Carrel (ARGS="deepagents" for some)
+	$(PY) -m compat $(ARGS)
+
 docs: $(VENV)/.dev ## generate docs/reference from the code
 	$(PY) -m docs.generate
 
@@ -97,7 +100,7 @@ lock: $(VENV)/.uv ## update all dependencies and write the lock files
 	$(COMPILE) --upgrade --constraint requirements-dev.lock --output-file requirements.lock
 
 clean: ## remove all generated files
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	rm -rf $(VENV) .compat .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The system's Node from version 20 on, otherwise the one from PyPI.

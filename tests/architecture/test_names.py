@@ -13,7 +13,7 @@ import pytest
 ROOT = File(__file__).parents[2]
 SOURCES = [
     file
-    for folder in ("src", "client/src", "bench", "docs", "tests")
+    for folder in ("src", "client/src", "bench", "compat", "docs", "tests")
     for file in sorted((ROOT / folder).rglob("*.py"))
 ]
 

@@ -8,7 +8,7 @@ from pathlib import Path as File
 import pytest
 
 ROOT = File(__file__).parents[2]
-FOLDERS = ("src", "tests", "bench", "docs", ".ci")
+FOLDERS = ("src", "tests", "bench", "compat", "docs", ".ci")
 KINDS = {"", ".cfg", ".css", ".html", ".json", ".lock", ".md", ".py", ".sh", ".sql", ".svg"}
 KINDS |= {".toml", ".ts", ".tsx", ".txt", ".yaml", ".yml"}
 GENERATED = {"__pycache__", "results"}

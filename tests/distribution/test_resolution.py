@@ -10,6 +10,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path as FilePath
@@ -29,6 +30,10 @@ RUNTIMES: Final = (
 )
 CLIENT: Final = (f"carrel-client @ {(ROOT / 'client').as_uri()}",)
 SERVER: Final = (f"carrel @ {ROOT.as_uri()}", *CLIENT)
+EXTRAS: Final[dict[str, list[str]]] = tomllib.loads(
+    (ROOT / "client" / "pyproject.toml").read_text("utf-8")
+)["project"]["optional-dependencies"]
+"""Requirements of each extra of the client; the first is its runtime."""
 EXCLUDES_MCP_2: Final = frozenset({"crewai"})
 """Runtimes whose newest version requires mcp<2, beside which no MCP 2 server can be installed."""
 _PINNED: Final = re.compile(r"^([a-z0-9._-]+)==([^\s;]+)", re.MULTILINE)
@@ -69,6 +74,16 @@ def test_carrel_beside_the_newest_version_of_a_runtime(runtime: str) -> None:
     assert shared == alone, "the client changes no version"
     is_newest = beside_server[runtime] == alone[runtime]
     assert is_newest == (runtime not in EXCLUDES_MCP_2), "the server changes not the runtime's"
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_extra_of_the_client_installs_the_newest_runtime(extra: str) -> None:
+    [requirement, *_] = EXTRAS[extra]
+    runtime = re.split(r"[<>=]", requirement)[0]
+    client = f"carrel-client[{extra}] @ {(ROOT / 'client').as_uri()}"
+    with ThreadPoolExecutor(2) as pool:
+        alone, with_client = pool.map(resolve, [[runtime], [client]])
+    assert with_client[runtime] == alone[runtime]
 
 
 def test_client_needs_httpx_alone() -> None:

@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         ProvenanceFile,
     )
     from carrel_client.runs import Difference, Run, RunEventPage, RunParts, RunWorkspace
+    from carrel_client.runtimes.agent_run import AgentRun, RunTool, agent_run
     from carrel_client.search import Inbox, SearchHit, SearchResult
     from carrel_client.sessions import Entry, NewEntry, Session
     from carrel_client.tools import ToolReply
@@ -101,6 +102,7 @@ _MODULES: Final = {
         *("AuditEntry", "AuditKey", "CreatedKey", "CreatedTenant", "Invitation", "Key"),
         *("Person", "Secret", "Tenant"),
     ),
+    "runtimes.agent_run": ("AgentRun", "RunTool", "agent_run"),
     "agents": ("Agent", "Template"),
     "approvals": ("Approval",),
     "client": ("AsyncClient", "Client"),
@@ -137,6 +139,7 @@ _LAZY: Final = {name: module for module, names in _MODULES.items() for name in n
 __all__ = [
     "CONNECTED",
     "Agent",
+    "AgentRun",
     "AgentWorkspace",
     "Approval",
     "AsyncClient",
@@ -211,6 +214,7 @@ __all__ = [
     "Run",
     "RunEventPage",
     "RunParts",
+    "RunTool",
     "RunWorkspace",
     "Sandbox",
     "SearchHit",
@@ -238,6 +242,7 @@ __all__ = [
     "WorkspaceConflict",
     "WorkspaceRecord",
     "WorkspaceTooLarge",
+    "agent_run",
 ]
 
 

@@ -231,6 +231,27 @@ async def run_in_thread(call: Callable[[], Any]) -> Any:
         raise
 
 
+def steps_of(call: Any, *args: Any, **options: Any) -> Steps[Any]:
+    """The steps of a resource's operation, as a part of another operation."""
+    steps: Steps[Any] = call.__wrapped__(call.__self__, *args, **options)
+    return steps
+
+
+def run_steps(driver: SyncDriver | AsyncDriver, steps: Steps[Result]) -> Result:
+    """Run steps in the calling thread. Raises InvalidStateError for an AsyncClient."""
+    if isinstance(driver, SyncDriver):
+        return driver.drive(steps)
+    raise asyncio.InvalidStateError("an AsyncClient has only methods that await; give a Client")
+
+
+async def await_steps(driver: SyncDriver | AsyncDriver, steps: Steps[Result]) -> Result:
+    """Run steps without blocking the event loop; those of a blocking client in a thread."""
+    if isinstance(driver, AsyncDriver):
+        return await driver.drive(steps)
+    result: Result = await run_in_thread(lambda: driver.drive(steps))
+    return result
+
+
 async def read_in_thread(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
     """Yield parts whose iterator blocks."""
     while (part := await run_in_thread(lambda: next(parts, None))) is not None:

@@ -1,0 +1,1 @@
+"""Upstream test suites of agent runtimes, run against Carrel: `make compat`."""
