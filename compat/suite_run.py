@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
@@ -42,7 +43,13 @@ def update_pins(suite: Suite) -> None:
 
 
 def suite_version(suite: Suite, package: str | None = None) -> str:
-    """Locked version of the suite's package. Raises KeyError if it has none."""
+    """Locked version of the suite's package. Raises KeyError if it has none.
+
+    That of a package from npm, with a slash in its name, is in the suite's `package.json`.
+    """
+    if "/" in suite.package and package is None:
+        manifest = json.loads((suite.folder / "package.json").read_text("utf-8"))
+        return str(manifest["dependencies"][suite.package])
     return locked_versions(suite.runtime)[normalize(package or suite.package)]
 
 
