@@ -55,6 +55,7 @@ TYPE_CLASSES: Final[Mapping[str, type[Struct]]] = {
     "RollBackUpdateBulkResult": graphql_types.BulkRollBackResultType,
     "AcceptTemplateUpdateBulkResult": graphql_types.BulkAcceptResultType,
     "File": file_types.FileType,
+    "Skill": file_types.SkillType,
     "Written": file_types.WriteResultType,
     "CommitResult": file_types.CommitResultType,
     "ChangedFile": file_types.ChangedFileType,
