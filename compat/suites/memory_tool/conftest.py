@@ -91,5 +91,7 @@ class AsyncMirroredMemoryTool(AsyncCarrelMemoryTool):
             self._mirror.pull()
 
 
-upstream.BetaLocalFilesystemMemoryTool = MirroredMemoryTool  # type: ignore[misc,assignment]
-upstream.BetaAsyncLocalFilesystemMemoryTool = AsyncMirroredMemoryTool  # type: ignore[misc,assignment]
+vars(upstream).update(
+    BetaLocalFilesystemMemoryTool=MirroredMemoryTool,
+    BetaAsyncLocalFilesystemMemoryTool=AsyncMirroredMemoryTool,
+)
