@@ -26,7 +26,7 @@ from langgraph.store.base import (
 
 from carrel_client.drivers import Steps, await_steps, run_steps, steps_of
 from carrel_client.errors import NotFound, WorkspaceConflict
-from carrel_client.file_changes import DeleteFile, FileChange, PutFile
+from carrel_client.file_changes import DeleteFile, PutFile
 from carrel_client.file_models import File, FileRow
 from carrel_client.files import Files
 from carrel_client.langgraph.item_documents import (
@@ -258,19 +258,37 @@ class CarrelStore(BaseStore):
                 return
             changes = [self._change(path, pending[path], vectors, created_at) for path in pending]
             try:
-                yield from steps_of(self._files.commit, changes)
+                yield from self._send(changes)
             except (NotFound, WorkspaceConflict) as refusal:
-                if attempt == _MAX_ATTEMPTS - 1 or not refusal.failed_changes:
+                if attempt == _MAX_ATTEMPTS - 1:
                     raise
-                for failed in refusal.failed_changes:
-                    yield from self._resolve(str(failed["path"]), pending)
+                failed = [str(change["path"]) for change in refusal.failed_changes]
+                for path in failed or list(pending):
+                    yield from self._resolve(path, pending)
             else:
                 self._remember_all(pending, created_at)
                 return
 
+    def _send(self, changes: Sequence[PutFile | DeleteFile]) -> Steps[None]:
+        """Apply changes in one commit; one alone is a write of its file, which costs less."""
+        if len(changes) > 1:
+            yield from steps_of(self._files.commit, changes)
+            return
+        [change] = changes
+        if isinstance(change, DeleteFile):
+            yield from steps_of(self._files.delete, change.path)
+            return
+        yield from steps_of(
+            self._files.put,
+            change.path,
+            change.content,
+            content_type=change.content_type,
+            if_none_match=change.if_none_match,
+        )
+
     def _change(
         self, path: str, op: PutOp, vectors: Mapping[str, Vector], created_at: datetime
-    ) -> FileChange:
+    ) -> PutFile | DeleteFile:
         if op.value is None:
             return DeleteFile(path=path)
         earlier = self._created.get(path)
