@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -27,13 +28,15 @@ from deepagents.backends.utils import InvalidGlobPatternError, compile_grep_incl
 
 from carrel_client.deepagents.line_window import read_window
 from carrel_client.deepagents.virtual_paths import InvalidPath, VirtualPath, parse_path
-from carrel_client.drivers import Steps, steps_of
+from carrel_client.drivers import Sleep, Steps, steps_of
 from carrel_client.errors import Conflict, Forbidden, NotFound, Refusal, WorkspaceConflict
 from carrel_client.file_changes import DeleteFile, PutFile
 from carrel_client.file_models import File
 from carrel_client.files import Files
 
-_MAX_ATTEMPTS: Final = 10
+_MAX_ATTEMPTS: Final = 20
+_PAUSE_SECONDS: Final = 0.02
+"""Longest pause before the second attempt of an edit; later ones grow with the attempts."""
 _INLINE_BYTES: Final = 256 * 1024
 """Files up to this size are sent as JSON, many in one commit; larger ones as bytes."""
 _MAX_COMMIT_BYTES: Final = 4 * 2**20
@@ -89,7 +92,7 @@ class FileOperations:
             return EditResult(error="Error: old_string must not be empty")
         try:
             target = parse_path(name, self._root)
-            for _ in range(_MAX_ATTEMPTS):
+            for attempt in range(_MAX_ATTEMPTS):
                 file: File = yield from steps_of(self._files.get, target.path)
                 if problem := _edit_problem(name, file, old, replace_all=replace_all):
                     return EditResult(error=problem)
@@ -97,6 +100,7 @@ class FileOperations:
                 try:
                     yield from self._put(target.path, text.encode(), if_match=file.etag)
                 except WorkspaceConflict:
+                    yield Sleep(random.random() * _PAUSE_SECONDS * (attempt + 1))
                     continue
                 return EditResult(path=name, occurrences=file.content.count(old))
         except NotFound:
