@@ -247,3 +247,13 @@ async def test_cancellation_that_arrives_with_the_response_is_not_lost() -> None
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+
+
+def test_response_to_a_tool_call_may_take_longer_than_the_timeout() -> None:
+    def reply_late(line: socket.socket, over: threading.Event) -> None:
+        over.wait(0.6)
+        body = b'{"content": "done", "isError": false}'
+        line.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+
+    with serving(reply_late) as url, Client(url, TOKEN, timeout=0.2, deadline=0.4) as client:
+        assert client.agent("ada").tools.call("bash").content == "done"

@@ -42,6 +42,7 @@ class HttpRequest:
         "sink",
         "source",
         "started_at",
+        "work_seconds",
     )
 
     def __init__(
@@ -64,6 +65,8 @@ class HttpRequest:
         """When its first attempt began, by ``time.monotonic``; later, to extend its deadline."""
         self.extra_seconds = 0.0
         """Seconds that its body may take beyond the deadline."""
+        self.work_seconds = 0.0
+        """Seconds that the server may work before it responds, beyond the timeout and deadline."""
         self.key_is_generated = False
         """Whether the client generated the key; a driver without retries drops it."""
 

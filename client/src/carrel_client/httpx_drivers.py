@@ -90,7 +90,7 @@ class HttpxDriver(SyncDriver):
     def send(self, request: HttpRequest) -> HttpResponse:
         remaining = self._limits.remaining(request.started_at)
         options: dict[str, Any] = {
-            "timeout": self._limits.httpx_timeout(remaining),
+            "timeout": self._limits.httpx_timeout(remaining, request.work_seconds),
             "extensions": {"trace": self._connections.trace},
         }
         try:
@@ -193,7 +193,7 @@ class AsyncHttpxDriver(AsyncDriver):
             raise
 
     async def _receive(self, request: HttpRequest, remaining: float) -> HttpResponse:
-        timeout = self._limits.httpx_timeout(remaining)
+        timeout = self._limits.httpx_timeout(remaining, request.work_seconds)
         with _translate_errors():
             arguments = _async_arguments(request)
             async with self._http.stream(**arguments, timeout=timeout) as response:

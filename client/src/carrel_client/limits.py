@@ -66,9 +66,10 @@ class ClientLimits:
         seconds = self.deadline_seconds
         return DeadlineExceeded(f"the server did not respond completely within {seconds:g} s")
 
-    def httpx_timeout(self, remaining: float) -> float:
-        """Return the timeout of one network operation in seconds."""
-        return min(self.timeout_seconds, remaining)
+    def httpx_timeout(self, remaining: float, work_seconds: float = 0.0) -> httpx.Timeout:
+        """Return the timeouts of network operations; those of reads include the server's work."""
+        seconds = min(self.timeout_seconds, remaining)
+        return httpx.Timeout(seconds, read=min(self.timeout_seconds + work_seconds, remaining))
 
     def buffer_for(self, response: httpx.Response) -> ResponseBuffer:
         """Raises ResponseTooLarge for a declared size, InvalidResponse for an encoding."""

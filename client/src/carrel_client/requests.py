@@ -130,7 +130,7 @@ def send_with_retry(request: HttpRequest) -> Steps[HttpResponse]:
 
     A GET, and a write with an idempotency key, is retried after transient failures.
     """
-    request.started_at = time.monotonic() + request.extra_seconds
+    request.started_at = time.monotonic() + request.extra_seconds + request.work_seconds
     attempt = 1
     while True:
         try:

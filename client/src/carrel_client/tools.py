@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 from carrel_client.approvals import Approval
 from carrel_client.drivers import Driver, Resource, Steps, operation
 from carrel_client.errors import InvalidResponse
+from carrel_client.http_messages import HttpRequest
 from carrel_client.models import model_from_json
-from carrel_client.requests import api_path, drop_none, get_json, items_of, send_json
+from carrel_client.requests import api_path, drop_none, get_json, items_of, send_idempotent
+
+COMMAND_SECONDS: Final = 600
+"""Longest time limit of a command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,9 @@ def call_tool(
     body: dict[str, Any] = drop_none(options)
     body.setdefault("callId", uuid4().hex)  # So that a retry does not run it again.
     body["arguments"] = dict(arguments)
-    reply = yield from send_json("POST", api_path("agents", agent, "tools", name), body)
+    request = HttpRequest("POST", api_path("agents", agent, "tools", name), body=body)
+    request.work_seconds = COMMAND_SECONDS
+    reply = (yield from send_idempotent(request)).json()
     try:
         if "approval" in reply:
             approval = model_from_json(Approval, reply["approval"])
