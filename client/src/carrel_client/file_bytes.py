@@ -81,18 +81,25 @@ def read_bytes(
     url: str, query: Mapping[str, str], start: int | None, end: int | None
 ) -> Steps[bytes]:
     """The bytes of a file, or of a part of it, in memory."""
+    return (yield from fetch(url, query, start, end)).content
+
+
+def fetch(
+    url: str, query: Mapping[str, str], start: int | None = None, end: int | None = None
+) -> Steps[HttpResponse]:
+    """A response with the bytes of a file, or of a part of it."""
     headers = dict(_ACCEPT)
     if start is not None or end is not None:
         first = start or 0
         if first < 0 or (end is not None and end <= first):
             raise ValidationError("a range has at least one byte: 0 <= start < end")
         headers["Range"] = f"bytes={first}-" + ("" if end is None else str(end - 1))
-    response = yield from send_with_retry(HttpRequest("GET", url, query, headers))
+    response: HttpResponse = yield from send_with_retry(HttpRequest("GET", url, query, headers))
     if "Range" not in headers:
         expected = _digest_of(response)
         if expected is not None and hashlib.sha256(response.content).digest() != expected:
             raise InvalidResponse("the content does not match its digest")
-    return response.content
+    return response
 
 
 def download(url: str, query: Mapping[str, str], target: Target) -> Steps[DownloadedFile]:

@@ -96,6 +96,16 @@ class FileCommits(Resource[Driver]):
         return tuple(entries_from_json(listing))
 
     @operation
+    def stat(self, path: str) -> Steps[DirectoryEntry | None]:
+        """Return the file or directory at a path, without content; None if there is none.
+
+        Raises NotFound if the workspace itself does not exist.
+        """
+        query = {"depth": "1", "prefix": path}
+        listing = yield from get_json(api_path(*self._location, "files"), query)
+        return next((entry for entry in entries_from_json(listing) if entry.path == path), None)
+
+    @operation
     def make_directory(
         self, path: str, *, reason: str | None = None, idempotency_key: str | None = None
     ) -> Steps[CommitResult]:
