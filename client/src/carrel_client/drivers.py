@@ -218,7 +218,11 @@ async def run_in_thread(call: Callable[[], Any]) -> Any:
 
     A cancelled caller waits for its end, since the call may hold a lock file.
     """
-    future = asyncio.get_running_loop().run_in_executor(None, call)
+    return await run_to_end(asyncio.get_running_loop().run_in_executor(None, call))
+
+
+async def run_to_end(future: asyncio.Future[Result]) -> Result:
+    """Wait for a future that is not cancelled with its caller, who is cancelled after its end."""
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
