@@ -31,7 +31,7 @@ IN_PROCESS_ONLY: Final = {"of_actor", "of_tenant", "tenant"}
 """Names that need the store itself."""
 NOT_THE_CLIENTS: Final = re.compile(
     r"/(?:git|graphql|metrics|docs|openapi|healthz|readyz|asyncapi|schemas|icon|ui|api|\.well-known)"
-    r"|/$|/v1/(?:session|sign-in|openapi|workflows|host/workspace)\b(?!.*/events)"
+    r"|/$|/v1/(?:session|sign-in|openapi|workflows|host/workspace|memory_stores)\b(?!.*/events)"
 )
 """Operations of browsers, of monitoring and of other protocols, which have their own clients."""
 
