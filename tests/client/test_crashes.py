@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 from tests.client.server_fixture import AgentEditor, read_directory
 
-from carrel_client import Client, atomic_directory
+from carrel_client import Client
+from carrel_client.local_directory import atomic_directory
 
 STEPS = (
     "mkdir",

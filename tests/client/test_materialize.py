@@ -30,8 +30,8 @@ from carrel_client import (
     ResponseTooLarge,
     ServerUnreachable,
     UnusableWorkspace,
-    atomic_directory,
 )
+from carrel_client.local_directory import atomic_directory
 
 
 class CorruptingTransport(FaultyTransport):

@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from carrel_client import UnsafePath
-from carrel_client.atomic_directory import TargetDirectory
-from carrel_client.path_safety import STATE_FILE, refuse_unsafe
+from carrel_client.local_directory.atomic_directory import TargetDirectory
+from carrel_client.local_directory.path_safety import STATE_FILE, refuse_unsafe
 
 SEGMENT = st.text(st.sampled_from("abAB.éÉe\u0301\u017f\u212a:\\\0 \u00ad"), min_size=0, max_size=4)
 PATHS = st.lists(st.lists(SEGMENT, min_size=1, max_size=4).map("/".join), max_size=6)

@@ -19,7 +19,7 @@ from carrel.cli.sync import directory as sync_directory
 from carrel.cli.sync import scan
 from carrel.cli.sync.directory import SyncedDirectory
 from carrel.cli.sync.scan import DirectoryScanner
-from carrel_client import atomic_rename
+from carrel_client.local_directory import atomic_rename
 
 BYTES = {"Accept": "application/octet-stream"}
 BYTES_SENT = {"Content-Type": "application/octet-stream"}

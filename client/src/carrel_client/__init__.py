@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from carrel_client.files import Files
     from carrel_client.history import Explanation, LayerEntry, Version, VersionSource
     from carrel_client.items import Item, ItemRow
-    from carrel_client.materialize import MaterializeResult
+    from carrel_client.local_directory.materialize import MaterializeResult
     from carrel_client.memories import Dream, Memory
     from carrel_client.pins import BulkAcceptOutcome, DefaultsStatus, Pin
     from carrel_client.prompts import Prompt, PromptBlock, PromptFlaw
@@ -118,7 +118,7 @@ _MODULES: Final = {
     "files": ("Files",),
     "history": ("Explanation", "LayerEntry", "Version", "VersionSource"),
     "items": ("Item", "ItemRow"),
-    "materialize": ("MaterializeResult",),
+    "local_directory.materialize": ("MaterializeResult",),
     "memories": ("Dream", "Memory"),
     "pins": ("BulkAcceptOutcome", "DefaultsStatus", "Pin"),
     "prompts": ("Prompt", "PromptBlock", "PromptFlaw"),

@@ -11,13 +11,17 @@ from carrel_client.account_records import Sandboxes, WorkspaceRecords
 from carrel_client.accounts import Audit, Keys, People, Secrets, Tenants
 from carrel_client.agents import Agents, Templates
 from carrel_client.approvals import Approvals
-from carrel_client.atomic_directory import ProgressCallback
 from carrel_client.drivers import AsyncDriver, Driver, Resource, Steps, SyncDriver, operation
 from carrel_client.dry_runs import DryRun, dry_run
 from carrel_client.errors import ValidationError
 from carrel_client.event_iterators import close_streams, event_stream
 from carrel_client.event_reader import EventReader, EventSource
-from carrel_client.materialize import MaterializeRequest, MaterializeResult, materialize
+from carrel_client.local_directory.atomic_directory import ProgressCallback
+from carrel_client.local_directory.materialize import (
+    MaterializeRequest,
+    MaterializeResult,
+    materialize,
+)
 from carrel_client.pins import DefaultFiles, TemplateFiles
 from carrel_client.policy import PolicyResource
 from carrel_client.purge import purge_text

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from carrel_client.atomic_directory import ProgressCallback
 from carrel_client.drivers import Steps
+from carrel_client.local_directory.atomic_directory import ProgressCallback
 from carrel_client.requests import api_path, send_json
 
 

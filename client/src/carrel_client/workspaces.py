@@ -6,7 +6,6 @@ import os
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from carrel_client.atomic_directory import ProgressCallback
 from carrel_client.drivers import Driver, Steps, operation
 from carrel_client.errors import ValidationError
 from carrel_client.file_changes import text_of
@@ -14,7 +13,12 @@ from carrel_client.file_models import File, file_from_json
 from carrel_client.files import Files
 from carrel_client.http_messages import HttpRequest
 from carrel_client.items import Items
-from carrel_client.materialize import MaterializeRequest, MaterializeResult, materialize
+from carrel_client.local_directory.atomic_directory import ProgressCallback
+from carrel_client.local_directory.materialize import (
+    MaterializeRequest,
+    MaterializeResult,
+    materialize,
+)
 from carrel_client.memories import Dreams, Memories
 from carrel_client.pins import Pin, pin_from_json, pins_from_json
 from carrel_client.prompts import Prompt, PromptFlaw, get_flaws, get_prompt

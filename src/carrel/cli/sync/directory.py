@@ -18,8 +18,8 @@ from hashlib import sha256
 from typing import Final
 
 from carrel.core.files.directory_sync import conflict_copy_names
-from carrel_client.atomic_rename import swap_names
 from carrel_client.errors import DirectoryLocked, UnusableWorkspace
+from carrel_client.local_directory.atomic_rename import swap_names
 
 STATE_FILE: Final = ".carrel-sync.json"
 MAX_FILE_BYTES: Final = 4 * 2**20

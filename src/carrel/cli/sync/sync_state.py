@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from carrel.cli.sync.directory import STATE_FILE, SyncedDirectory
 from carrel.core.files.directory_sync import LastSynced
 from carrel_client.errors import UnusableWorkspace
-from carrel_client.local_files import read_regular
+from carrel_client.local_directory.local_files import read_regular
 
 _FORMAT: Final = 1
 _RESET_HINT: Final = f"remove {STATE_FILE} to start over; files that differ then become conflicts"

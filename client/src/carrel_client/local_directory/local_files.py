@@ -9,7 +9,7 @@ import stat
 from collections.abc import Mapping
 from typing import Final
 
-from carrel_client.path_safety import STATE_FILE
+from carrel_client.local_directory.path_safety import STATE_FILE
 
 _NO_REGULAR_FILE: Final = frozenset({errno.ENOENT, errno.ELOOP, errno.ENXIO})
 """The path is absent, a link or a socket."""

@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from carrel_client.atomic_rename import swap_names
 from carrel_client.errors import NotACarrelDirectory, UnsafePath, UnusableWorkspace
-from carrel_client.local_files import read_regular
-from carrel_client.path_safety import STATE_FILE
+from carrel_client.local_directory.atomic_rename import swap_names
+from carrel_client.local_directory.local_files import read_regular
+from carrel_client.local_directory.path_safety import STATE_FILE
 
 ProgressCallback = Callable[[str, int, int], None]
 """Called with an activity, the count that is done, and the total."""

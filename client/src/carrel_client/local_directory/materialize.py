@@ -11,7 +11,6 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final
 
-from carrel_client.atomic_directory import DirectoryLock, ProgressCallback, TargetDirectory
 from carrel_client.drivers import Sleep, Steps, run_blocking
 from carrel_client.errors import (
     CarrelError,
@@ -22,8 +21,13 @@ from carrel_client.errors import (
 )
 from carrel_client.file_models import content_of
 from carrel_client.http_messages import HttpRequest, HttpResponse
-from carrel_client.local_files import digest, is_intact
-from carrel_client.path_safety import STATE_FILE, FindClash, refuse_unsafe
+from carrel_client.local_directory.atomic_directory import (
+    DirectoryLock,
+    ProgressCallback,
+    TargetDirectory,
+)
+from carrel_client.local_directory.local_files import digest, is_intact
+from carrel_client.local_directory.path_safety import STATE_FILE, FindClash, refuse_unsafe
 from carrel_client.requests import api_path, send_with_retry
 
 MAX_LOCK_SECONDS: Final = 120.0

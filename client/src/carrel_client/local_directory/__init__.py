@@ -1,0 +1,1 @@
+"""Local directories that hold an agent's files."""
