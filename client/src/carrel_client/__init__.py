@@ -6,8 +6,7 @@ distribution gives an AsyncClient over a store in the same process.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from carrel_client.errors import (
     Busy,
@@ -41,6 +40,7 @@ from carrel_client.errors import (
     WorkspaceConflict,
     WorkspaceTooLarge,
 )
+from carrel_client.lazy_imports import lazy_attributes
 
 if TYPE_CHECKING:
     from carrel_client.account_records import Sandbox, WorkspaceRecord
@@ -245,8 +245,4 @@ __all__ = [
     "agent_run",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"carrel_client.{_LAZY[name]}"), name)
+__getattr__ = lazy_attributes(__name__, _LAZY)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from carrel_client.lazy_imports import lazy_attributes
 
 if TYPE_CHECKING:
     from carrel_client.pydantic_ai_harness.memory_store import CarrelMemoryStore
@@ -15,8 +16,4 @@ _LAZY: Final = {
 
 __all__ = ["CarrelMemoryStore"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
+__getattr__ = lazy_attributes(__name__, _LAZY)
