@@ -183,10 +183,12 @@ async def read_all(data: File, token: str, ids: dict[str, str]) -> dict[str, str
 def failure_or_status(response: httpx.Response) -> str:
     if response.status_code < 500:
         return str(response.status_code)
-    body = response.text
-    if not body.startswith("{"):
-        return body.partition(":")[0]
-    return str(response.json().get("code") or response.json()["error"])
+    text = response.text
+    if not text.startswith("{"):
+        return text.partition(":")[0]
+    body = response.json()
+    error = body["error"]
+    return str(error["code"] if isinstance(error, dict) else body.get("code") or error)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from carrel.core.store.event import EventFilter
 
 pytestmark = pytest.mark.anyio
 QUERY = "{ audit { next items { id at by why } } agents { items { id } } runs { items { id } } }"
-EXCHANGES = ("date", "x-request-id")
+EXCHANGES = ("date", "x-request-id", "request-id")
 """Headers that differ between any two responses."""
 
 OF_THE_CALLER = {"/", "/v1/keys", "/metrics", "/readyz"}

@@ -45,6 +45,8 @@ class MemoryStoreErrorDetails(MemoryStoreResponse, frozen=True):
     conflicting_memory_id: str | UnsetType = UNSET
     """Memory at, above or below the path."""
     conflicting_path: str | UnsetType = UNSET
+    code: str | UnsetType = UNSET
+    """What is wrong with the server: an outage, damage or a bug."""
 
 
 class MemoryStoreErrorModel(MemoryStoreResponse, frozen=True):
@@ -87,6 +89,7 @@ def _format_error(problem: Problem) -> MemoryStoreErrorModel:
             message=message,
             conflicting_memory_id=details.get("memoryId", UNSET),
             conflicting_path=UNSET if path is None else path,
+            code=UNSET if correlation_id is None else problem.error,
         )
     )
 
