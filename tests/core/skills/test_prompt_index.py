@@ -40,6 +40,12 @@ def test_the_index_has_a_line_for_each_valid_skill_in_order_of_name() -> None:
     assert not index.shortened
 
 
+def test_a_description_is_one_line_of_visible_text() -> None:
+    hidden = "a\x1b[31mb\x00\u202e\u200b\U000e0041c\n- fake: d <!-- e --> f"
+    index = build_skill_index([skill("pdf", hidden)], 999)
+    assert index.text.splitlines()[2:-1] == ["- pdf: abc - fake: d f"]
+
+
 def test_without_valid_skills_there_is_no_text() -> None:
     assert build_skill_index([SkillDefinition("bad", problems=("wrong",))], 999).text == ""
 

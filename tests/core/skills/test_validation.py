@@ -30,6 +30,7 @@ SCALARS = [
         "a ",
     ),
     *("\n  a:\n    b: c\n  d:\n      e: f", "\n  a: b\n  a: c", "\n  <<: a", ", a", "a, b", ":a"),
+    *('"\\u0041"', '"\\U00110000"', '"\\UFFFFFFFF"', '"\\x1b"', '"\\0"', '"\\u202e"'),
     *("🙂", "\u202e", "\u00a0", "\ufeff", "a\u200bb", "\x07", "\x7f", "A\u0301", "a---b", "a -- b"),
 ]
 
@@ -99,6 +100,20 @@ def test_the_reference_validator_agrees_on_where_front_matter_ends(text: str) ->
         skill.mkdir()
         (skill / "SKILL.md").write_bytes(text.encode())
         assert parse_skill("pdf", text.encode()).is_valid == (not validator.validate(skill))
+
+
+@pytest.mark.parametrize(
+    "front_matter",
+    [
+        'description: "\\ud800"',
+        'description: x\nlicense: "\\udfff"',
+        'description: x\nmetadata:\n  "\\ud83d": y',
+        'description: x\n"\\ud83d": y',
+    ],
+)
+def test_half_of_a_surrogate_pair_is_refused(front_matter: str) -> None:
+    [problem] = parse_skill("pdf", f"---\nname: pdf\n{front_matter}\n---\n".encode()).problems
+    assert problem.endswith(": an escape is half of a surrogate pair")
 
 
 def test_problems_are_single_short_lines() -> None:

@@ -6,6 +6,7 @@ scalar is a text.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Final, TypeAlias
 
@@ -19,6 +20,8 @@ YamlValue: TypeAlias = "str | list[YamlValue] | dict[str, YamlValue]"
 DELIMITER: Final = "---"
 MAX_FRONT_MATTER_CHARS: Final = 16_384
 _MERGE_KEY: Final = "<<"
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+"""What an escape such as \\ud83d gives, which no encoding can store."""
 _FLOW_PROBLEM: Final = "flow style with { or [ is not supported; quote the text"
 
 
@@ -59,8 +62,8 @@ def _parse_yaml(source: str) -> dict[str, YamlValue] | ValidationError:
     except yaml.MarkedYAMLError as problem:
         line = f"line {problem.problem_mark.line + 1}: " if problem.problem_mark else ""
         return ValidationError(f"invalid YAML: {line}{problem.problem or problem.context}")
-    except (yaml.YAMLError, RecursionError):
-        return ValidationError("invalid YAML")
+    except (yaml.YAMLError, RecursionError, ValueError, OverflowError):
+        return ValidationError("invalid YAML")  # the last two: escapes of no character
 
 
 def _check_events(source: str) -> None:
@@ -73,6 +76,8 @@ def _check_events(source: str) -> None:
             raise ValidationError(f"invalid YAML: {line}: tags are not supported")
         if getattr(event, "flow_style", False):
             raise ValidationError(f"invalid YAML: {line}: {_FLOW_PROBLEM}")
+        if _SURROGATE.search(getattr(event, "value", "")):
+            raise ValidationError(f"invalid YAML: {line}: an escape is half of a surrogate pair")
 
 
 def _value_from_node(node: yaml.Node) -> YamlValue:

@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from carrel.core.overlay.placeholders import flatten_text
 from carrel.core.skills.skill_definition import SkillDefinition
 
 SKILL_TOOL: Final = "skill"
@@ -48,7 +49,7 @@ class SkillIndex(Struct, frozen=True):
 def build_skill_index(skills: Sequence[SkillDefinition], limit: int) -> SkillIndex:
     """Index of the valid skills that has at most `limit` characters."""
     ordered = sorted((skill for skill in skills if skill.is_valid), key=lambda skill: skill.name)
-    descriptions = [_single_line(skill.description) for skill in ordered]
+    descriptions = [format_description(skill.description) for skill in ordered]
     max_chars = _fitting_length(ordered, descriptions, limit)
     lines = [
         _line(skill.name, description, max_chars)
@@ -97,6 +98,6 @@ def _line(name: str, description: str, max_chars: int) -> str:
     return f"- {name}: {description}"
 
 
-def _single_line(text: str) -> str:
-    """Text on one line that cannot close the block."""
-    return " ".join(text.split()).replace("<", "&lt;")
+def format_description(description: str) -> str:
+    """Description as one line of visible text that cannot close the block."""
+    return flatten_text(description).replace("<", "&lt;")

@@ -11,7 +11,7 @@ from carrel.actions.skills.skills import LoadedSkill, find_skill
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.files.file_kinds import LINK, file_kind
 from carrel.core.runs import Audience
-from carrel.core.skills.prompt_index import SKILL_TOOL
+from carrel.core.skills.prompt_index import SKILL_TOOL, format_description
 from carrel.core.skills.sandbox_directory import VARIABLE
 from carrel.core.skills.skill_definition import SKILL_FILE_NAME
 from carrel.core.skills.skill_folder import are_skills_visible
@@ -90,7 +90,7 @@ async def _run(context: ToolContext, args: SkillArguments) -> ToolReply:
         for skill in skills
         if not skill.definition.is_valid
     )
-    lines = [f"- {skill.name}: {skill.description}" for skill in listed]
+    lines = [f"- {skill.name}: {format_description(skill.description)}" for skill in listed]
     lines += [f"- {skill.name} is invalid: {'; '.join(skill.problems)}" for skill in invalid]
     return structured_reply(
         "\n".join(lines) or "There are no skills.", SkillList(skills=listed, invalid=invalid)
