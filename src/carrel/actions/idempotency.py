@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -33,9 +33,13 @@ VAULT_CONTEXT: Final = "idempotency"
 _POLL_DELAYS_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 0.64)
 _STATUS_OK: Final = 200
 
+_CONTENT_FIELD: Final = b'"content":'
+
 _encode: Final = msgspec.json.Encoder().encode
 
 Result = TypeVar("Result")
+ResponseRewrite: TypeAlias = Callable[[str, str, bytes], bytes | None]
+"""Returns the new response of an endpoint and a key, or None to delete it."""
 
 
 class ResultCodec(Struct, Generic[Result], frozen=True):
@@ -183,7 +187,7 @@ async def delete_responses(
         parts = (endpoint.encode(), key.encode(), content)
         return any(id.encode() in part for id in ids for part in parts)
 
-    await _delete_matching(ports, tenant, is_named)
+    await _rewrite_responses(ports, tenant, _delete_if(is_named))
 
 
 async def delete_session_responses(ports: Ports, tenant: str, session: str) -> None:
@@ -196,19 +200,52 @@ async def delete_session_responses(ports: Ports, tenant: str, session: str) -> N
     def is_named(endpoint: str, _: str, content: bytes) -> bool:
         return session in _url_parameters(endpoint) or field.search(content) is not None
 
-    await _delete_matching(ports, tenant, is_named)
+    await _rewrite_responses(ports, tenant, _delete_if(is_named))
 
 
-async def _delete_matching(
-    ports: Ports, tenant: str, is_named: Callable[[str, str, bytes], bool]
-) -> None:
-    """Delete the stored responses that `is_named` finds by endpoint, key and content."""
+async def redact_responses(ports: Ports, tenant: str, contents: Collection[bytes]) -> None:
+    """Remove the contents of files from the fields `content` of stored responses.
+
+    A repeated request gets its response without the content, and still happens once.
+    """
+    fields = [_content_field(content) for content in contents if content]
+
+    def redact(endpoint: str, key: str, response: bytes) -> bytes:
+        for field in fields:
+            response = response.replace(field, _redacted_field(len(field)))
+        return response
+
+    if fields:
+        await _rewrite_responses(ports, tenant, redact)
+
+
+def _content_field(content: bytes) -> bytes:
+    return _CONTENT_FIELD + _encode(content.decode("utf-8", "replace"))
+
+
+def _redacted_field(length: int) -> bytes:
+    """Field of the same length, since the format around it may count bytes."""
+    texts = (b'"[REDACTED]"', b'""')
+    fields = (_CONTENT_FIELD + text for text in texts)
+    return next(field for field in fields if len(field) <= length).ljust(length)
+
+
+def _delete_if(is_named: Callable[[str, str, bytes], bool]) -> ResponseRewrite:
+    return lambda endpoint, key, response: None if is_named(endpoint, key, response) else response
+
+
+async def _rewrite_responses(ports: Ports, tenant: str, rewrite_response: ResponseRewrite) -> None:
+    """Rewrite the stored responses of a tenant, or delete them where the new one is None."""
 
     def rewrite(values: Sequence[Any]) -> Sequence[Any] | None:
         endpoint, key, sealed = values
         if not sealed:
             return values
-        return None if is_named(endpoint, key, ports.vault.open(sealed, VAULT_CONTEXT)) else values
+        stored = ports.vault.open(sealed, VAULT_CONTEXT)
+        response = rewrite_response(endpoint, key, stored)
+        if response is None or response == stored:
+            return None if response is None else values
+        return [endpoint, key, ports.vault.seal(response, VAULT_CONTEXT)]
 
     position: tuple[Any, ...] | None = None
     while True:

@@ -8,9 +8,12 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from carrel.actions.blob_contents import load_contents
 from carrel.actions.deleted_bytes import remove_deleted_bytes
+from carrel.actions.idempotency import redact_responses
 from carrel.actions.overlay.stack_versions import load_versioned_path
 from carrel.actions.records import commit_changes
+from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor, Permission
 from carrel.core.errors import Busy, NotFound, ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack, TimestampMs
@@ -33,6 +36,7 @@ class VersionRedaction(Struct, frozen=True):
     at: TimestampMs = 0
 
 
+@retry_on_conflict()
 async def redact_version(ports: Ports, actor: Actor, stack: Stack, path: Path, number: int) -> None:
     """Remove the content of one version of the nearest layer, and audit it.
 
@@ -61,9 +65,11 @@ async def redact_version(ports: Ports, actor: Actor, stack: Stack, path: Path, n
 
 
 async def redact_stored_versions(ports: Ports, scope: Scope, versions: Sequence[Version]) -> int:
-    """Replace the contents of versions that are not current and rebuild git.
+    """Replace the contents of versions that are not current, in stored responses too, and rebuild
+    git.
 
     The caller scrubs."""
+    await _redact_responses(ports, scope, versions)
     [blob] = await ports.blobs.put([MARKER])
     replacements = [
         VersionReplacement(
@@ -78,6 +84,14 @@ async def redact_stored_versions(ports: Ports, scope: Scope, versions: Sequence[
     if ports.repositories is not None and scope.kind is ScopeKind.AGENT:
         await ports.repositories.delete(scope)
     return count
+
+
+async def _redact_responses(ports: Ports, scope: Scope, versions: Sequence[Version]) -> None:
+    """Remove the contents of versions that are not redacted yet from stored responses."""
+    entries = [version.head.entry for version in versions if not version.redacted]
+    contents = await load_contents(ports, {entry.blob for entry in entries if entry is not None})
+    readable = [content for content in contents.values() if isinstance(content, bytes)]
+    await redact_responses(ports, scope.tenant, readable)
 
 
 async def _replace_head(ports: Ports, actor: Actor, scope: Scope, version: Version) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -130,6 +131,43 @@ async def test_a_redacted_version_loses_content_and_path_and_nothing_else(
         "redact a version",
         [f"workspace/{store.workspace}", "version/1"],
     )
+
+
+async def test_a_repeated_write_of_a_redacted_version_gets_no_content(
+    owner: httpx.AsyncClient, store: MemoryStoreClient
+) -> None:
+    text = 'xylophone "one" é\n' * 9
+
+    async def write(key: str, url: str, body: dict[str, Any]) -> dict[str, Any]:
+        response = await owner.post(url, json=body, headers={"Idempotency-Key": key})
+        assert response.status_code == 200, response.text
+        written: dict[str, Any] = response.json()
+        return written
+
+    create = ("a", f"{store.url}/memories?view=full", {"path": "/a.md", "content": text})
+    created = await write(*create)
+    short = ("b", f"{store.url}/memories?view=full", {"path": "/b.md", "content": "x"})
+    shortest = await write(*short)
+    await store.update(created["id"], content="two")
+    files = f"/v1/workspaces/{store.workspace}/files/a.md"
+    restored = await write("c", f"{files}/restore", {"version": 1})
+    assert created["content"] == restored["content"] == text
+    for memory in (created, shortest):
+        await store.post(f"/memory_versions/{memory['memory_version_id']}/redact")
+    assert (await write("c", f"{files}/restore", {"version": 1}))["content"] == "[REDACTED]"
+    assert await write(*create) == {**created, "content": "[REDACTED]"}
+    assert await write(*short) == {**shortest, "content": ""}
+    assert (await owner.get(files)).json()["content"] == text, "another version"
+
+
+async def test_many_redactions_and_writes_at_once_all_succeed(store: MemoryStoreClient) -> None:
+    memory = await store.create("/a.md", "xylophone")
+    url = f"/memory_versions/{memory['memory_version_id']}/redact"
+    writes = (store.update(memory["id"], content=f"{number}") for number in range(4))
+    answers = await asyncio.gather(*(store.post(url) for _ in range(4)), *writes)
+    assert {answer.status_code for answer in answers} == {200}
+    [version] = await store.versions(operation="created")
+    assert version["redacted_at"] is not None
 
 
 async def test_the_current_version_is_redacted_by_a_new_one(store: MemoryStoreClient) -> None:
