@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from tests.support.overlay_tenant import OverlayTenant
 from tests.support.tenants import create_tenant
@@ -23,6 +25,8 @@ from carrel.core.maintenance.findings import FindingList
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.prompt.lint import LintRule
 from carrel.core.runs import Audience, Run
+from carrel.core.skills import front_matter
+from carrel.core.skills.front_matter import FrontMatter
 from carrel.core.skills.skill_folder import SKILLS_PATTERN, compute_skill_digest
 from carrel.ports import Ports
 
@@ -263,3 +267,24 @@ async def test_a_file_that_was_removed_upstream_stays_until_it_is_made_live_and_
     await files.delete(anywhere, await tenant.agent_stack(), SCRIPT, tenant.owner)
     await tenant.pin_skills()
     assert list((await tenant.skills())["pdf"].folder.files) == ["SKILL.md"]
+
+
+async def test_many_skills_are_read_outside_the_event_loop(
+    ports: Ports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = await open_tenant(ports)
+    threads = [threading.get_ident()]
+    read = front_matter.parse_front_matter
+
+    def note_thread(text: str) -> FrontMatter:
+        threads.append(threading.get_ident())
+        return read(text)
+
+    monkeypatch.setattr("carrel.core.skills.skill_definition.parse_front_matter", note_thread)
+    assert list(await tenant.skills()) == ["csv", "pdf"]
+    assert set(threads) == {threading.get_ident()}
+    await tenant.write(tenant.sales, Path("skills/big/SKILL.md"), skill_md("big") + b"x" * 2**15)
+    threads.clear()
+    assert list(await tenant.skills()) == ["big", "csv", "pdf"]
+    assert threading.get_ident() not in threads
+    assert len(threads) == 3

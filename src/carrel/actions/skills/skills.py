@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Final
 
@@ -29,6 +30,8 @@ from carrel.core.skills.skill_folder import (
 )
 from carrel.ports import CorruptContent, Ports
 
+_THREAD_THRESHOLD_BYTES: Final = 32_768
+"""Size of all SKILL.md that are read on the event loop: YAML is slow to parse."""
 _LINK_PROBLEM: Final = f"{SKILL_FILE_NAME} is a symbolic link; links are not followed"
 
 
@@ -73,6 +76,14 @@ async def load_skills(ports: Ports, files_by_path: Mapping[Path, File]) -> tuple
     folders = group_skills(files_by_path)
     main_files = [file for folder in folders if (file := folder.main_file)]
     contents = await load_contents(ports, [file.blob for file in main_files])
+    if sum(file.blob.size for file in main_files) <= _THREAD_THRESHOLD_BYTES:
+        return _read_skills(folders, contents)
+    return await asyncio.to_thread(_read_skills, folders, contents)
+
+
+def _read_skills(
+    folders: tuple[SkillFolder, ...], contents: Mapping[Digest, bytes | CorruptContent]
+) -> tuple[LoadedSkill, ...]:
     return tuple(_load_skill(folder, contents) for folder in folders)
 
 

@@ -19,6 +19,8 @@ YamlValue: TypeAlias = "str | list[YamlValue] | dict[str, YamlValue]"
 
 DELIMITER: Final = "---"
 MAX_FRONT_MATTER_CHARS: Final = 16_384
+_MAX_CACHED_CHARS: Final = 2_048
+"""Longer ones are rare; they would make the cache large."""
 _MERGE_KEY: Final = "<<"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 """What an escape such as \\ud83d gives, which no encoding can store."""
@@ -42,13 +44,13 @@ def parse_front_matter(text: str) -> FrontMatter:
         raise ValidationError(f"the front matter is not closed with {DELIMITER}")
     if len(source) > MAX_FRONT_MATTER_CHARS:
         raise ValidationError(f"the front matter has more than {MAX_FRONT_MATTER_CHARS} characters")
-    fields = _parse_yaml(source)
+    is_short = len(source) <= _MAX_CACHED_CHARS
+    fields = _parse_cached(source) if is_short else _parse_yaml(source)
     if isinstance(fields, ValidationError):
         raise fields
     return FrontMatter(fields, rest[0].strip())
 
 
-@lru_cache(maxsize=1024)
 def _parse_yaml(source: str) -> dict[str, YamlValue] | ValidationError:
     """Fields of a front matter, which nobody changes, or why there are none."""
     try:
@@ -64,6 +66,9 @@ def _parse_yaml(source: str) -> dict[str, YamlValue] | ValidationError:
         return ValidationError(f"invalid YAML: {line}{problem.problem or problem.context}")
     except (yaml.YAMLError, RecursionError, ValueError, OverflowError):
         return ValidationError("invalid YAML")  # the last two: escapes of no character
+
+
+_parse_cached: Final = lru_cache(maxsize=8192)(_parse_yaml)
 
 
 def _check_events(source: str) -> None:
