@@ -184,6 +184,41 @@ async def test_what_a_command_changes_in_skills_is_not_saved(tools: ToolTenant) 
     assert "old" not in await tools.call("bash", command="ls $CARREL_SKILLS/pdf")
 
 
+@pytest.mark.parametrize("parent", [".carrel", ".carrel/skills"])
+async def test_no_file_or_link_of_a_workspace_takes_the_place_of_the_skills(
+    tools: ToolTenant, parent: str
+) -> None:
+    fake = "mkdir -p evil/skills/pdf/scripts; printf '#!/bin/bash\\necho evil' > evil/skills/pdf/"
+    await tools.call("bash", command=f"{fake}scripts/run.sh; chmod +x evil/skills/pdf/scripts/*")
+    target = "evil" if parent == ".carrel" else "../evil/skills"
+    command = f"rm -rf {parent}; ln -s {target} {parent}; $CARREL_SKILLS/pdf/scripts/run.sh"
+    assert READ_ONLY_NOTE in await tools.call("bash", command=command)
+    assert list(await tools.files()) == ["evil/skills/pdf/scripts/run.sh"]
+    await put(tools, parent, target.encode(), (tools.scope(),), type=LINK_TYPE)
+    assert await tools.call("bash", command=RUN) == "of Kate\ndone\n"
+    assert parent in await tools.files()
+
+
+async def test_a_persistent_sandbox_gives_every_command_the_skills_as_they_are(
+    tmp_path: File,
+) -> None:
+    local = LocalSandbox(tmp_path / "sandboxes")
+    async with open_ports(tmp_path) as opened:
+        tools = await create_tool_tenant(opened, runner=local, persistent=True)
+        await add_skills(tools, inherited=True)
+        for change in (
+            "cd $CARREL_SKILLS; chmod -R u+w .; echo x > pdf/data.txt; echo y > pdf/new",
+            "rm -rf .carrel; ln -s /tmp .carrel",
+            "rm -rf .carrel; echo x > .carrel",
+            "rm -rf .carrel",
+        ):
+            await tools.call("bash", command=change)
+            listed = await tools.call("bash", command=f"{RUN}; ls $CARREL_SKILLS/pdf")
+            assert listed == "of Kate\ndone\nSKILL.md\ndata.txt\nlogo.png\nscripts\n", change
+        assert await tools.files() == {}
+        await local.close()
+
+
 async def put_in_workspace(tools: ToolTenant, path: str, content: bytes) -> None:
     await files.put(tools.ports, (tools.scope(),), Path(path), content, tools.owner)
 

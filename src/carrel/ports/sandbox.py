@@ -110,6 +110,8 @@ class CommandSpec(Struct, frozen=True):
     """Initial directories, those with files in them included."""
     root: FileAttributes = FileAttributes()
     """Mode and time of the working directory."""
+    read_only: Path | None = None
+    """Directory in which every command of an instance finds the given files and no others."""
 
 
 class CommandResult(Protocol):

@@ -8,7 +8,11 @@ from carrel.actions.skills.command_skills import NO_SKILLS, CommandSkills, load_
 from carrel.core.agents.agent import agent_from_record
 from carrel.core.agents.config import is_allowed
 from carrel.core.skills.prompt_index import SKILL_TOOL
-from carrel.core.skills.sandbox_directory import READ_ONLY_NOTE, is_in_sandbox_directory
+from carrel.core.skills.sandbox_directory import (
+    READ_ONLY_NOTE,
+    is_in_sandbox_directory,
+    is_reserved_for_skills,
+)
 from carrel.ports.sandbox import CommandResult, CommandSpec
 from carrel.tools.tool import ToolContext
 
@@ -28,7 +32,8 @@ async def load_skills(context: ToolContext, *, is_persistent: bool) -> CommandSk
 
 
 def skill_notes(spec: CommandSpec, result: CommandResult) -> Sequence[str]:
-    """Return a note if a command changed the skills that it was given."""
+    """Return a note if a command changed the skills that it was given, or wrote in their place."""
     has_skills = any(map(is_in_sandbox_directory, spec.files or ()))
-    is_changed = any(map(is_in_sandbox_directory, (*result.changed, *result.deleted)))
-    return (READ_ONLY_NOTE,) if has_skills and is_changed else ()
+    is_written = any(map(is_reserved_for_skills, result.changed))
+    is_deleted = has_skills and any(map(is_in_sandbox_directory, result.deleted))
+    return (READ_ONLY_NOTE,) if is_written or is_deleted else ()

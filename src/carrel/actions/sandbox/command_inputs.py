@@ -17,7 +17,7 @@ from carrel.core.sandbox.workspace_directories import (
     list_directories,
     mtime_of,
 )
-from carrel.core.skills.sandbox_directory import is_in_sandbox_directory
+from carrel.core.skills.sandbox_directory import is_in_sandbox_directory, is_reserved_for_skills
 from carrel.core.store.entry import Entry, FileAttributes, Head
 from carrel.core.store.record import RecordChange, RecordType, decode_body, encode_body
 from carrel.core.store.tree import Tree
@@ -58,9 +58,12 @@ async def load_inputs(workspace: WorkspaceFiles) -> CommandInputs:
         {
             path: head
             for path, head in heads.items()
-            if workspace.can_see(path) and not is_in_sandbox_directory(path)
+            if workspace.can_see(path) and not is_reserved(path)
         }
-        for heads in (tree.heads, tree.directories)
+        for heads, is_reserved in (
+            (tree.heads, is_reserved_for_skills),
+            (tree.directories, is_in_sandbox_directory),
+        )
     )
     visible = replace(tree, heads=heads, directories=directories)
     stored_root = NEW_ROOT if record is None else decode_body(record, RootDirectory)

@@ -7,7 +7,11 @@ from typing import Final
 
 from carrel.actions.sandbox.command_inputs import CommandInputs
 from carrel.core.identifiers import Path
-from carrel.core.skills.sandbox_directory import SANDBOX_DIRECTORY, is_in_sandbox_directory
+from carrel.core.skills.sandbox_directory import (
+    SANDBOX_DIRECTORY,
+    is_in_sandbox_directory,
+    is_reserved_for_skills,
+)
 from carrel.core.store.entry import FileAttributes
 from carrel.ports.sandbox import ChangedFile, CommandResult
 
@@ -21,7 +25,7 @@ class StorableResult:
         self._result = result
         unstored = _PARENTS - start.directories.keys()
         self.changed: Mapping[Path, ChangedFile] = {
-            path: file for path, file in result.changed.items() if not is_in_sandbox_directory(path)
+            path: file for path, file in result.changed.items() if not is_reserved_for_skills(path)
         }
         self.deleted = frozenset(
             path

@@ -17,8 +17,19 @@ EXPORT_COMMAND: Final = f'export {VARIABLE}="$PWD/{SANDBOX_DIRECTORY}"'
 """Sets the variable in a shell that starts in the working directory."""
 
 
+_PARENTS: Final = frozenset(SANDBOX_DIRECTORY.parents)
+
+
 def is_in_sandbox_directory(path: Path) -> bool:
     return path == SANDBOX_DIRECTORY or path.text.startswith(f"{SANDBOX_DIRECTORY}/")
+
+
+def is_reserved_for_skills(path: Path) -> bool:
+    """Whether a file or link is in the directory, or in the place of a parent of it.
+
+    A link there would give commands other files than the skills.
+    """
+    return path in _PARENTS or is_in_sandbox_directory(path)
 
 
 READ_ONLY_NOTE: Final = f"[warning: {SANDBOX_DIRECTORY} is read-only; changes in it are not saved]"

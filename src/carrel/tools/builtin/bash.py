@@ -47,7 +47,7 @@ from carrel.core.sandbox.tool_access import (
     with_workspace,
 )
 from carrel.core.sandbox.write_back import CommittedFile
-from carrel.core.skills.sandbox_directory import EXPORT_COMMAND
+from carrel.core.skills.sandbox_directory import EXPORT_COMMAND, SANDBOX_DIRECTORY
 from carrel.core.store.entry import FileAttributes
 from carrel.ports import Sandbox as Provider
 from carrel.ports.sandbox import CommandResult, CommandSpec, ResourceLimits, SandboxUnavailable
@@ -272,6 +272,7 @@ def _command_spec(
         lifetime_seconds=lifecycle.get("maxLifetimeSeconds"),
         directories={**skills.directories, **(inputs.directories if inputs else {})},
         root=inputs.root if inputs else FileAttributes(),
+        read_only=SANDBOX_DIRECTORY,
         write_back=jobs.write_back_callback(
             workspace_call.files, id, _command_note(workspace_call, args)
         )

@@ -44,14 +44,23 @@ class InstanceFiles:
         """Entries of the last comparison."""
 
     def update(
-        self, materialized: MaterializedFiles, targets: Mapping[Digest, bytes]
+        self,
+        materialized: MaterializedFiles,
+        targets: Mapping[Digest, bytes],
+        *,
+        read_only: Path | None = None,
     ) -> MaterializedFiles:
-        """Add new files and remove deleted ones; return those that could be placed."""
+        """Add new files and remove deleted ones; return those that could be placed.
+
+        What was changed inside the directory `read_only`, or takes its place, is undone.
+        """
         root = directory_comparison.root_attributes(self.root)
         try:
             entries = {entry.text: entry for entry in safe_walk.walk(self.root, MAX_ENTRIES)}
         except safe_walk.TooManyEntries:
             return MaterializedFiles({}, materialized.notes)
+        if read_only is not None:
+            self._undo_changes(read_only, entries)
         for text in sorted(
             self._synced.keys() - {path.text for path in materialized.files}, reverse=True
         ):
@@ -75,6 +84,22 @@ class InstanceFiles:
         if is_unchanged:
             self._root_before = directory_comparison.root_attributes(self.root)
         return replace(materialized, files=placed_files, notes=tuple(notes))
+
+    def _undo_changes(self, directory: Path, entries: dict[str, DirEntry]) -> None:
+        """Remove files that are not as synchronized, and forget deletions of others."""
+        prefix = f"{directory}/"
+        places = {place.text for place in (*directory.parents, directory)}
+        for text, entry in list(entries.items()):
+            is_inside = text in places or text.startswith(prefix)
+            if is_inside and entry.kind is not DirEntryKind.DIRECTORY and not self._is_clean(entry):
+                self._remove(entry)
+                del entries[text]
+        for text in [text for text in self._synced if text.startswith(prefix)]:
+            if text not in entries or entries[text].kind is DirEntryKind.DIRECTORY:
+                self._forget(text)
+        for path in [path for path in self._synced_directories if path.text not in entries]:
+            if path.text in places or path.text.startswith(prefix):
+                del self._synced_directories[path]
 
     def _update_directories(
         self, directories: Mapping[Path, FileAttributes], entries: Mapping[str, DirEntry]

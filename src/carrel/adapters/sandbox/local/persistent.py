@@ -237,7 +237,9 @@ class LocalSandbox(EphemeralSandbox):
         targets = await fetch_missing(self._cache, contents_only(spec.files), blobs)
         supported = supported_files(spec.files, spec.directories, targets)
         materialized = replace(supported, root=spec.root)
-        return await asyncio.to_thread(instance.files.update, materialized, targets)
+        return await asyncio.to_thread(
+            instance.files.update, materialized, targets, read_only=spec.read_only
+        )
 
     def _schedule_idle_stop(self, spec: CommandSpec, instance: Instance) -> None:
         instance_key = spec.instance_key or ""
