@@ -43,6 +43,14 @@ def artifacts(client: AsyncClient) -> BaseArtifactService:
 
 
 @pytest.fixture
+def elsewhere(artifacts: BaseArtifactService) -> BaseArtifactService:
+    """The same artifacts as another process has them."""
+    return (
+        CarrelArtifacts(artifacts._files) if isinstance(artifacts, CarrelArtifacts) else artifacts
+    )
+
+
+@pytest.fixture
 def sessions(client: AsyncClient) -> BaseSessionService:
     return InMemorySessionService() if IS_REFERENCE else CarrelSessions(client, new_agent())
 

@@ -194,3 +194,28 @@ async def test_concurrent_saves_all_get_a_version(artifacts: BaseArtifactService
     assert sorted(await asyncio.gather(*saves)) == list(range(8))
     loaded = [await load(artifacts, "a", version=number) for number in range(8)]
     assert {part.text for part in loaded if part} == {f"text {number}" for number in range(8)}
+
+
+async def test_versions_of_other_processes_are_skipped(
+    artifacts: BaseArtifactService, elsewhere: BaseArtifactService
+) -> None:
+    assert await save(artifacts, "a", text("mine")) == 0
+    for number in (1, 2):
+        assert await save(elsewhere, "a", text(f"theirs {number}")) == number
+    assert await load(artifacts, "a") == text("theirs 2")
+    assert await save(elsewhere, "a", text("theirs 3")) == 3
+    assert await save(artifacts, "a", text("mine again")) == 4
+    assert await load(elsewhere, "a") == text("mine again")
+
+
+async def test_artifact_replaced_by_another_process_is_the_new_one(
+    artifacts: BaseArtifactService, elsewhere: BaseArtifactService
+) -> None:
+    await save(artifacts, "a", text("old"))
+    assert await load(artifacts, "a") == text("old")
+    await elsewhere.delete_artifact(filename="a", **SCOPE)
+    assert await load(artifacts, "a") is None
+    await save(elsewhere, "a", PDF)
+    assert await load(artifacts, "a") == PDF
+    assert await load(artifacts, "a", version=0) == PDF
+    assert await save(artifacts, "a", text("next")) == 1

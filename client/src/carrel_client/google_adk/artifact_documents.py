@@ -21,6 +21,7 @@ DOCUMENT: Final = "artifact.json"
 CONTENT: Final = "content"
 _VERSION: Final = re.compile(rf"(.+)/([0-9]+)/{re.escape(DOCUMENT)}")
 _MEDIA_TYPE: Final = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+")
+_EMPTY: Final = types.Part()
 _REMOVED: Final = types.Part(inline_data=types.Blob(mime_type="application/octet-stream", data=b""))
 """What ADK saves to remove an artifact when it rewinds a session."""
 
@@ -114,7 +115,7 @@ class ArtifactDocument:
             part.inline_data.data = content
         elif part.file_data is None:
             part.text = content.decode()
-        return None if part in (types.Part(), _REMOVED) else part
+        return None if part in (_EMPTY, _REMOVED) else part
 
     def to_version(self, name: ArtifactName, version: int, created_at: float) -> ArtifactVersion:
         return ArtifactVersion(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from google.adk.artifacts import BaseArtifactService
@@ -32,11 +34,13 @@ from carrel_client.google_adk.artifact_documents import (
     scope_directory,
     version_of,
 )
+from carrel_client.google_adk.recent_contents import RecentContents
 
 DEFAULT_PREFIX: Final = "adk/artifacts"
 _MAX_REFERENCES: Final = 5
 _INLINE_BYTES: Final = 2**20
 """Larger contents are uploaded before the commit that makes their version exist."""
+_MAX_KNOWN_VERSIONS: Final = 10_000
 
 
 class CarrelArtifacts(BaseArtifactService):
@@ -45,12 +49,16 @@ class CarrelArtifacts(BaseArtifactService):
     ``files`` is ``client.workspace("ws_…")``, of a Client or an AsyncClient. The artifact ``a.pdf``
     of a session is in ``<prefix>/<app>/<user>/sessions/<session>/a.pdf/<version>/``, that of a user
     in ``<prefix>/<app>/<user>/user/``. Every version stays until the artifact is deleted. A name
-    without ``user:`` and without a session is the user's.
+    without ``user:`` and without a session is the user's. Contents that were saved or loaded last
+    are kept in memory, and fetched again only if they are others now.
     """
 
     def __init__(self, files: Files[Any], *, prefix: str = DEFAULT_PREFIX) -> None:
         self._files, self._driver = files, files._driver
         self._prefix = prefix.strip("/")
+        self._recent = RecentContents()
+        # The newest version that was seen, so that a save tries the next one without listing.
+        self._newest: OrderedDict[ArtifactName, int] = OrderedDict()
 
     async def save_artifact(
         self,
@@ -129,14 +137,17 @@ class CarrelArtifacts(BaseArtifactService):
 
     def _save(self, name: ArtifactName, document: ArtifactDocument, content: bytes) -> Steps[int]:
         """Put a version under the next number; a number that another writer took is skipped."""
-        version = max((yield from self._rows(name)), default=-1) + 1
+        newest = self._newest.get(name)
+        if newest is None:
+            newest = max((yield from self._rows(name)), default=-1)
         while True:
             try:
-                yield from self._put(self._path(name, version), document, content)
+                yield from self._put(self._path(name, newest + 1), document, content)
             except WorkspaceConflict:
-                version += 1
+                newest = max(newest + 1, *(yield from self._rows(name)))
             else:
-                return version
+                self._remember(name, newest + 1)
+                return newest + 1
 
     def _put(self, path: str, document: ArtifactDocument, content: bytes) -> Steps[None]:
         text = document.to_text()
@@ -149,14 +160,21 @@ class CarrelArtifacts(BaseArtifactService):
             else:
                 changes.append(_new_file(target, content, kind))
         yield from steps_of(self._files.commit, changes)
+        for saved in (text.encode(), content):
+            self._recent.add(saved)
 
     def _load(
         self, name: ArtifactName, session: str | None, version: int | None
     ) -> Steps[types.Part | None]:
         for remaining in range(_MAX_REFERENCES, -1, -1):
+            directory = name.directory(self._prefix)
             if version is None:
-                version = max((yield from self._rows(name)), default=None)
-            part = None if version is None else (yield from self._load_version(name, version))
+                rows = yield from self._list_files(directory)
+                version = max(_documents(directory, rows), default=-1)
+                self._remember(name, version)
+            else:
+                rows = yield from self._list_files(f"{directory}/{version}")
+            part = yield from self._load_version(f"{directory}/{version}", rows)
             if part is None or part.file_data is None or not is_artifact_ref(part):
                 return part
             target = resolve_artifact_reference(
@@ -171,15 +189,29 @@ class CarrelArtifacts(BaseArtifactService):
             version = target.version
         return None
 
-    def _load_version(self, name: ArtifactName, version: int) -> Steps[types.Part | None]:
-        file = yield from self._document_file(name, version)
-        if file is None:
+    def _load_version(self, path: str, rows: Sequence[FileRow]) -> Steps[types.Part | None]:
+        """The part in a directory, of which rows were listed; None without its document."""
+        named, target = f"{path}/{DOCUMENT}", f"{path}/{CONTENT}"
+        files = [row for row in rows if row.path in {named, target}]
+        contents = self._recent.find_all(files)
+        if contents is None:
+            contents = yield from self._fetch(path, sum(row.size or 0 for row in files))
+        if named not in contents:
             return None
-        document, content = document_from_text(file.path, file.content), b""
-        if document.has_content:
-            target = f"{self._path(name, version)}/{CONTENT}"
+        document = document_from_text(named, contents[named].decode())
+        content = contents.get(target, b"")
+        if document.has_content and target not in contents:
             content = yield from steps_of(self._files.read_bytes, target)
         return document.to_part(content)
+
+    def _fetch(self, path: str, size: int) -> Steps[Mapping[str, bytes]]:
+        """The document of a directory, and its content if both are small."""
+        prefix = f"{path}/" if size <= _INLINE_BYTES else f"{path}/{DOCUMENT}"
+        rows = yield from steps_of(self._files.list, prefix, content=True)
+        contents = {row.path: row.data for row in rows if isinstance(row, File)}
+        for content in contents.values():
+            self._recent.add(content)
+        return contents
 
     def _document_file(self, name: ArtifactName, version: int) -> Steps[File | None]:
         if version < 0:
@@ -195,9 +227,17 @@ class CarrelArtifacts(BaseArtifactService):
     def _rows(self, name: ArtifactName) -> Steps[dict[int, FileRow]]:
         """The documents of an artifact by version."""
         directory = name.directory(self._prefix)
-        rows = yield from steps_of(self._files.list, f"{directory}/")
-        versions = {version_of(directory, row.path): row for row in rows}
-        return {version: row for version, row in versions.items() if version is not None}
+        return _documents(directory, (yield from self._list_files(directory)))
+
+    def _list_files(self, directory: str) -> Steps[Sequence[FileRow]]:
+        rows: Sequence[FileRow] = yield from steps_of(self._files.list, f"{directory}/")
+        return rows
+
+    def _remember(self, name: ArtifactName, version: int) -> None:
+        self._newest.pop(name, None)
+        self._newest[name] = version
+        while len(self._newest) > _MAX_KNOWN_VERSIONS:
+            self._newest.popitem(last=False)
 
     def _list(self, app: str, user: str, session: str | None) -> Steps[list[str]]:
         names: set[str] = set()
@@ -210,6 +250,7 @@ class CarrelArtifacts(BaseArtifactService):
         return sorted(names)
 
     def _delete(self, name: ArtifactName) -> Steps[None]:
+        self._newest.pop(name, None)
         try:
             directory = name.directory(self._prefix)
             yield from steps_of(self._files.remove_directory, directory, recursive=True)
@@ -221,6 +262,12 @@ class CarrelArtifacts(BaseArtifactService):
 
     async def _run(self, steps: Steps[Result]) -> Result:
         return await await_steps(self._driver, steps)
+
+
+def _documents(directory: str, rows: Sequence[FileRow]) -> dict[int, FileRow]:
+    """The documents of the artifact in a directory, by version."""
+    versions = {version_of(directory, row.path): row for row in rows}
+    return {version: row for version, row in versions.items() if version is not None}
 
 
 def _new_file(path: str, content: str | bytes, content_type: str) -> PutFile:
