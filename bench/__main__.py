@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from bench import (
+    adapter_costs,
     cases,
     commits,
     dreams,
@@ -48,6 +49,7 @@ def main(names: list[str]) -> int:
         **{"overlay": cold_starts, "accept": accepts, "fleet": agents, "scale": scale},
         **{"prompt": prompts, "dream": dream, "tools": commands, "in-process": reads_in_process},
         **{"large-files": large, "recall": recalls, "bytes": carried_bytes},
+        "adapters": adapters,
     }
     with Progress(console=console) as progress, tempfile.TemporaryDirectory(dir=_disk()) as folder:
         for name in names or parts:
@@ -199,6 +201,17 @@ def reads_in_process(results: Results, folder: File, progress: Progress) -> None
         asyncio.run(in_process.measure(folder / str(number), results))
         progress.advance(task)
     in_process.rows(results)
+
+
+def adapters(results: Results, folder: File, progress: Progress) -> None:
+    """Reads and writes through the adapters of runtimes, each in its runtime's environment."""
+    folder.mkdir(parents=True)
+    task = progress.add_task("adapters of runtimes", total=len(adapter_costs.RUNTIMES))
+    with run_server(str(folder), cpus="0") as server:
+        for runtime in adapter_costs.RUNTIMES:
+            adapter_costs.measure(server, results, runtime, ROUNDS)
+            progress.advance(task)
+    adapter_costs.store(results)
 
 
 def cold_starts(results: Results, folder: File, progress: Progress) -> None:

@@ -12,7 +12,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from compat.environments import InstallFailed, prepare_environment
-from compat.page import PAGE, load_results, render_page
+from compat.page import PAGE, load_costs, load_results, render_page
 from compat.results import StoreResult, results_to_json
 from compat.servers import LiveServer, run_server
 from compat.sources import SourceUnavailable
@@ -46,7 +46,8 @@ def main(arguments: Sequence[str]) -> int:
     if PAGE_ONLY not in options:
         outcomes = run_all(selected, stores, console, update=UPDATE in options)
         show(outcomes, suites, console)
-    PAGE.write_text(render_page(suites, load_results(suites.values())), "utf-8")
+    page = render_page(suites, load_results(suites.values()), load_costs())
+    PAGE.write_text(page, "utf-8")
     console.print("written to docs/compatibility.md")
     return (
         0

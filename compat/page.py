@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from compat.environments import ROOT
 from compat.results import StoreResult, results_from_json
 from compat.suite_files import RESULTS, Suite
 
 PAGE: Final = ROOT / "docs" / "compatibility.md"
+COSTS: Final = ROOT / "compat" / "costs.json"
+"""Ratios that `make bench ARGS=adapters` measured last."""
 _INTRODUCTION: Final = """\
 # Compatibility
 
@@ -19,6 +22,15 @@ unchanged, with Carrel in the place of their own implementation, and end-to-end 
 with its offline model. `make compat` fetches, runs and checks them on SQLite and on PostgreSQL with
 S3, and generates this page.
 """
+_COSTS_INTRODUCTION: Final = """\
+## Cost of the adapters
+
+The rate of a read and of a write of 4 KB through each adapter, divided by the rate of the plain
+client's call: both in one process and in turn, with the same bytes, against one server. The median
+of all rounds, and the lowest and highest. `make bench ARGS=adapters` measures it; it fails if a
+median is below its goal.
+"""
+_COST_COLUMNS: Final = ("adapter's call / plain client's call", "ratio", "range", "goal")
 _COLUMNS: Final = ("suite", "package", "store", "passed", "failed", "skipped", "exceptions")
 
 
@@ -32,15 +44,34 @@ def load_results(suites: Iterable[Suite]) -> dict[str, tuple[StoreResult, ...]]:
     }
 
 
-def render_page(suites: Mapping[str, Suite], results: Mapping[str, Sequence[StoreResult]]) -> str:
+def load_costs() -> Sequence[Mapping[str, Any]]:
+    """The ratios of the adapters that were measured last."""
+    costs: Sequence[Mapping[str, Any]] = json.loads(COSTS.read_text("utf-8"))
+    return costs
+
+
+def render_page(
+    suites: Mapping[str, Suite],
+    results: Mapping[str, Sequence[StoreResult]],
+    costs: Sequence[Mapping[str, Any]],
+) -> str:
     """The page; suites without results are omitted."""
     lines = [_INTRODUCTION, _row(_COLUMNS), _row(("---",) * 3 + ("--:",) * 4)]
     for name in sorted(results):
         lines += [_row(_cells(suites[name], result)) for result in results[name]]
-    lines.append("")
+    lines += ["", *_cost_table(costs)]
     for name in sorted(results):
         lines += _exceptions(suites[name], results[name])
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _cost_table(costs: Sequence[Mapping[str, Any]]) -> list[str]:
+    head = (_row(_COST_COLUMNS), _row(("---",) + ("--:",) * 3))
+    rows = [
+        (row["what"], f"{row['value']:.2f}", f"{row['low']:.2f} … {row['high']:.2f}", row["goal"])
+        for row in costs
+    ]
+    return [_COSTS_INTRODUCTION, *head, *map(_row, rows), ""]
 
 
 def _cells(suite: Suite, result: StoreResult) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from compat.page import PAGE, load_results, render_page
+from bench.adapter_costs import GOAL, RUNTIMES
+from compat.page import PAGE, load_costs, load_results, render_page
 from compat.results import (
     CaseResult,
     StoreResult,
@@ -75,17 +76,29 @@ def test_stored_results_are_read_back_with_the_reasons_declared_now() -> None:
 
 def test_page_has_a_row_for_each_store_and_every_reason() -> None:
     suite = suite_with("*::test_fails[1]", "*::test_ends_badly")
-    page = render_page({"s": suite}, {"s": [result_of(suite)]})
+    costs = [{"what": "A: get / get", "value": 0.951, "low": 0.5, "high": 1.2, "goal": "≥ 0.8"}]
+    page = render_page({"s": suite}, {"s": [result_of(suite)]}, costs)
     assert "| The suite | p 1.0 | sqlite | 1 | 0 | 1 | 2 |" in page
     assert "- because of *::test_ends_badly\n  (1: `tests.test_a::test_ends_badly`)" in page
     assert "- Skipped by the suite: no disk" in page
+    assert "| A: get / get | 0.95 | 0.50 … 1.20 | ≥ 0.8 |" in page
 
 
 def test_page_is_generated_from_the_stored_results() -> None:
     suites = load_suites()
     results = load_results(suites.values())
     assert set(results) == set(suites), "every suite was run"
-    assert PAGE.read_text("utf-8") == render_page(suites, results)
+    assert PAGE.read_text("utf-8") == render_page(suites, results, load_costs())
+
+
+def test_every_adapter_of_a_runtime_was_measured_and_meets_its_goal() -> None:
+    runtimes = {suite.runtime for suite in load_suites().values()} - {"mcp"}
+    assert set(RUNTIMES) == runtimes
+    costs = load_costs()
+    for name in RUNTIMES.values():
+        values = [row["value"] for row in costs if row["what"].startswith(f"{name}: ")]
+        assert len(values) >= 2, f"no read and write of {name}"
+        assert min(values) >= GOAL, name
 
 
 def test_stored_results_have_no_failures() -> None:

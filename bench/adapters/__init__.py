@@ -1,0 +1,1 @@
+"""Measurements that run in the environment of a runtime, with its adapter and the plain client."""
