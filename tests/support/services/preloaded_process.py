@@ -106,7 +106,10 @@ class ForkServer:
 
     def handle_message(self, line: socket.socket) -> ForkRequest | None:
         """Fork for a request; kill for a disconnection. Returns in the new process only."""
-        message, files, _, _ = socket.recv_fds(line, LONGEST, 3)
+        try:
+            message, files, _, _ = socket.recv_fds(line, LONGEST, 3)
+        except ConnectionResetError:  # the requester ended before it read its process id
+            message, files = b"", []
         if not message:
             self.selector.unregister(line)
             pid, ending = self.children.pop(line, (0, -1))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import marshal
 import os
+import select
 import shutil
 import signal
 import socket
@@ -27,6 +29,7 @@ from tests.support.services.postgres import (
     is_readable_by_all,
     wheel_binaries,
 )
+from tests.support.services.preloaded_process import KIND
 from tests.support.services.s3 import Bucket
 from tests.support.services.service_daemon import removal_path
 from tests.support.wait import wait_until_sync
@@ -238,6 +241,16 @@ def test_forked_process_does_not_outlive_its_requester() -> None:
         assert context.poll() is None
         context.close()
         assert out.read() == b""
+
+
+def test_requester_that_ends_before_it_reads_the_process_id_stops_no_other() -> None:
+    request = marshal.dumps(([WAITING], {}, str(ROOT)))
+    with socket.socket(*KIND) as requester, open(os.devnull, "r+b") as null:
+        requester.connect(preloaded_address())
+        socket.send_fds(requester, [request], [null.fileno()] * 3)
+        select.select([requester], [], [])  # closing with an unread message resets the connection
+    done = subprocess.run(program("pass"), capture_output=True, check=False)
+    assert done.returncode == 0
 
 
 def test_returned_database_is_restored(postgres_server: str, postgres_template: str) -> None:
