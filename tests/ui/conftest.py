@@ -6,11 +6,14 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path as File
 from typing import Any
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, expect
+from tests.conftest import run
+from tests.support.fleet_store import build_fleet, copy_fleet
 from tests.support.server_process import TOKEN, ServerProcess, serving
 from tests.ui.browser import WIDE, BrowserDriver, SignedInPage, sign_in, start_browser
 
@@ -35,6 +38,30 @@ def browser(browser_driver: BrowserDriver) -> Iterator[Browser]:
 def live_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """One server for all tests of a process; each test creates its own agents and templates."""
     with serving(tmp_path_factory.mktemp("ui"), webhooks_private="true") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def fleet_data(tmp_path_factory: pytest.TempPathFactory) -> File:
+    """Data directory of the fleet, built once per process; servers get copies of it."""
+    data = tmp_path_factory.mktemp("fleet")
+    run(build_fleet(data))
+    return data
+
+
+@pytest.fixture(scope="session")
+def fleet_server(
+    fleet_data: File, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServerProcess]:
+    """One server of the fleet for all tests of a process that change nothing in it."""
+    with serving(copy_fleet(fleet_data, tmp_path_factory.mktemp("served") / "fleet")) as server:
+        yield server
+
+
+@pytest.fixture
+def own_fleet_server(fleet_data: File, tmp_path: File) -> Iterator[ServerProcess]:
+    """A server with a fleet of its own, for a test that changes it."""
+    with serving(copy_fleet(fleet_data, tmp_path / "fleet")) as server:
         yield server
 
 
