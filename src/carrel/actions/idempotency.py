@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
@@ -34,6 +34,8 @@ _POLL_DELAYS_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 0.64)
 _STATUS_OK: Final = 200
 
 _CONTENT_FIELD: Final = b'"content":'
+_CALL: Final = "call"
+_CALL_PREFIX: Final = f'["{_CALL}",'
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -101,6 +103,15 @@ def check_key(key: str, label: str) -> None:
     """Raise ValidationError if this is no idempotency key."""
     if not _KEY.fullmatch(key):
         raise ValidationError(f"an {label} is 1 to 255 visible ASCII characters")
+
+
+def call_key(tenant: str, agent: str, sessions: Iterable[str | None], name: str) -> IdempotencyKey:
+    """Key of an agent's tool call, which names the sessions that it belongs to.
+
+    So its result is deleted with any of them.
+    """
+    names = dict.fromkeys(filter(None, sessions))
+    return IdempotencyKey(tenant, _encode([_CALL, "", "agent", agent, *names]).decode(), name)
 
 
 async def run_once(
@@ -190,14 +201,17 @@ async def delete_responses(
     await _rewrite_responses(ports, tenant, _delete_if(is_named))
 
 
-async def delete_session_responses(ports: Ports, tenant: str, session: str) -> None:
-    """Delete the stored responses of requests that name a session in their URL or in a field.
+async def delete_session_responses(ports: Ports, tenant: str, agent: str, session: str) -> None:
+    """Delete the stored responses of an agent's calls in a session, and of requests that name it.
 
-    Callers choose these ids, so one may occur in any other response.
+    A request names a session in its URL or in a field of its response. Callers choose these ids,
+    so one may occur in any other response.
     """
     field = session_field(session)
 
     def is_named(endpoint: str, _: str, content: bytes) -> bool:
+        if (call := _call_of(endpoint)) is not None:
+            return call[0] == agent and session in call[1:]
         return session in _url_parameters(endpoint) or field.search(content) is not None
 
     await _rewrite_responses(ports, tenant, _delete_if(is_named))
@@ -253,6 +267,12 @@ async def _rewrite_responses(ports: Ports, tenant: str, rewrite_response: Respon
         position = rows.position
         if position is None:
             return
+
+
+def _call_of(endpoint: str) -> Sequence[str] | None:
+    """Return the agent and the sessions of a tool call, None for other requests."""
+    owner: list[str] = msgspec.json.decode(endpoint) if endpoint.startswith(_CALL_PREFIX) else []
+    return owner[3:] or None
 
 
 def _url_parameters(endpoint: str) -> Sequence[str]:

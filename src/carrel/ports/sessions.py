@@ -167,8 +167,8 @@ class TranscriptFiles(Protocol):
     ) -> None:
         """Append lines up to entry `last` to a file whose position is `after`."""
 
-    async def delete(self, folder: str, owner: str, sessions: Sequence[Session]) -> None:
-        """Delete the files of these sessions if the owner has the directory.
+    async def delete(self, folder: str, owner: str, sessions: Sequence[str]) -> None:
+        """Delete the files of sessions with these ids if the owner has the directory.
 
         Absent ones are ignored.
         """

@@ -8,10 +8,9 @@ from typing import Final
 import msgspec
 
 from carrel.actions.approvals.approvals import ApprovalRequest
-from carrel.actions.idempotency import IdempotentOperation, ResultCodec, run_once
+from carrel.actions.idempotency import IdempotentOperation, ResultCodec, call_key, run_once
 from carrel.core.approvals import ToolResult, call_fingerprint, scoped_call_name
 from carrel.core.errors import Conflict, IdempotencyInFlight
-from carrel.core.store.idempotency import IdempotencyKey
 from carrel.tools.tool import ToolContext, ToolReply
 
 _decode: Final = msgspec.json.Decoder(ToolResult).decode
@@ -34,8 +33,9 @@ async def run_call_once(
         approval_request.call or "",
         approval_request.mode,
     )
+    sessions = (approval_request.session, context.run.session if context.run else None)
     operation = IdempotentOperation(
-        key=IdempotencyKey(context.agent.tenant, "call", name),
+        key=call_key(context.agent.tenant, approval_request.agent, sessions, name),
         fingerprint=call_fingerprint(approval_request.tool, approval_request.arguments),
         codec=_CODEC,
         mismatch=Conflict(

@@ -19,7 +19,7 @@ from carrel.ports.logging import get_logger
 from carrel.server.http.request_log import error_fields
 from carrel.tools.approved_calls import run_approvals
 from carrel.wiring.catalog import configured_object_store, follow_catalog, leader_lock
-from carrel.wiring.expiry import erase_deleted_agents, expire_approvals_and_jobs
+from carrel.wiring.expiry import expire_approvals_and_jobs, finish_deletions
 from carrel.wiring.lazy_local_sandbox import LOCAL_PROVIDER, LazyLocalSandbox
 from carrel.wiring.ports import OpenStore
 from carrel.wiring.transcripts import expire_sessions, run_transcript_mirror
@@ -39,6 +39,7 @@ async def background_work(store: OpenStore, stop: asyncio.Event) -> AsyncIterato
         run_transcript_mirror(store, stop),
         run_approvals(ports, stop),
         _run_periodically(_KEY_USAGE_SECONDS, stop, lambda: flush_key_usage(ports)),
+        _run_logged(lambda: finish_deletions(store)),
         _self_test_sandbox(ports),
         _keep_reserve(store, stop),
     ]
@@ -73,7 +74,7 @@ async def _run_periodically(
         await _run_logged(action)
 
 
-async def _run_logged(action: Callable[[], Awaitable[None]]) -> None:
+async def _run_logged(action: Callable[[], Awaitable[object]]) -> None:
     """Run an action and log its error, such as an outage."""
     try:
         await action()
@@ -151,7 +152,7 @@ async def flush_key_usage(ports: Ports) -> None:
 
 async def _collect_garbage(store: OpenStore) -> None:
     settings = store.settings
-    await erase_deleted_agents(store)
+    await finish_deletions(store)
     await integrity.collect(
         store.maintenance,
         store.objects,

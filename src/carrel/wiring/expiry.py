@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from carrel.actions.agents.erasure import erase_orphans
+from carrel.actions.agents.erasure import erase_orphans, finish_erasures
 from carrel.actions.approvals import transitions
 from carrel.actions.sandbox import jobs
 from carrel.wiring.ports import OpenStore
@@ -25,6 +25,9 @@ async def expire_approvals_and_jobs(store: OpenStore) -> Mapping[str, int]:
     }
 
 
-async def erase_deleted_agents(store: OpenStore) -> Mapping[str, int]:
-    """Erase what interrupted deletions of agents left; return the count."""
-    return {"agents": await erase_orphans(store.ports)}
+async def finish_deletions(store: OpenStore) -> Mapping[str, int]:
+    """Erase what interrupted deletions of sessions and agents left; return counts."""
+    return {
+        "erasures": await finish_erasures(store.ports),
+        "agents": await erase_orphans(store.ports),
+    }

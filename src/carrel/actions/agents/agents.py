@@ -30,6 +30,7 @@ from carrel.actions.records import (
     record_after,
 )
 from carrel.actions.retry import retry_on_conflict
+from carrel.actions.sessions.erasure import forget_erasure
 from carrel.actions.timezones import parse_timezone
 from carrel.core.access import Actor
 from carrel.core.agents.agent import (
@@ -46,6 +47,7 @@ from carrel.core.identifiers import Stack
 from carrel.core.overlay.compose import resolve
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.pin_sets import pin_set_scope, plan_missing_pins
+from carrel.core.pending_erasure import erasure_change, pending_erasure
 from carrel.core.store.commit import expect_unchanged
 from carrel.core.store.entry import Entry
 from carrel.core.store.idempotency import IdempotencyKey
@@ -160,13 +162,19 @@ async def delete(
     ports: Ports, actor: Actor, name: str, idempotency_key: IdempotencyKey | None = None
 ) -> None:
     """Delete an agent and the keys bound to it, then erase all that belongs to it."""
-    deleted = await _delete_with_keys(ports, actor, name, idempotency_key)
-    await erase_agent(ports, actor, deleted.tenant, deleted.id, deleted)
+    erasure_id = ports.clock.new_id("ers")
+    deleted = await _delete_with_keys(ports, actor, name, idempotency_key, erasure_id)
+    await erase_agent(ports, actor, deleted.tenant, pending_erasure(deleted))
+    await forget_erasure(ports, deleted.tenant, erasure_id)
 
 
 @retry_on_conflict()
 async def _delete_with_keys(
-    ports: Ports, actor: Actor, name: str, idempotency_key: IdempotencyKey | None
+    ports: Ports,
+    actor: Actor,
+    name: str,
+    idempotency_key: IdempotencyKey | None,
+    erasure_id: str,
 ) -> Record:
     expected_revision = await load_collection_revision(ports, actor.tenant, RecordType.KEY)
     existing = await get(ports, actor, name)
@@ -178,6 +186,7 @@ async def _delete_with_keys(
         )
     ]
     changes = [deletion(record) for record in deleted]
+    changes.append(erasure_change(existing.tenant, erasure_id, pending_erasure(existing)))
     await commit_changes(
         ports,
         actor,

@@ -89,7 +89,7 @@ async def rewrite_transcripts(
         old_ids = sorted(id for owner, id in keys if owner == agent.id)
         current = await ports.sessions.get(tenant, agent.id, [names.get(id, id) for id in old_ids])
         sessions = [(id, session) for id, session in zip(old_ids, current, strict=True) if session]
-        old = [replace(session, id=id) for id, session in sessions]
+        old = [id for id, _ in sessions]
         await ports.transcript_files.delete(folder, f"{tenant}/{agent.id}", old)
         for _, session in sessions:
             slug = agent_from_record(agent).slug

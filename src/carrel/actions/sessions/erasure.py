@@ -10,10 +10,10 @@ from typing import Final
 from carrel.actions.idempotency import delete_session_responses
 from carrel.actions.records import commit_changes, get_by_id_or_slug, iter_records
 from carrel.core.access import Actor, Permission
-from carrel.core.agents.agent import agent_config
 from carrel.core.approvals import approval_from_record, approval_index_key
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import TimestampMs
+from carrel.core.pending_erasure import PendingErasure, erasure_change, pending_erasure
 from carrel.core.sessions.session import Session
 from carrel.core.sessions.session_ids import parse_session_id
 from carrel.core.store.idempotency import IdempotencyKey
@@ -32,8 +32,8 @@ async def delete_session(
 ) -> None:
     """Delete a session with its entries, index, file, approvals and responses. Raises NotFound.
 
-    The audit names the session. If interrupted, it can be repeated. The commit marks the key with
-    the time of the session's start.
+    The audit names the session. If interrupted, it can be repeated, and a server finishes it when
+    it starts. The commit marks the key with the time of the session's start.
     """
     actor.require(Permission.TENANT_ADMIN)
     owner = await get_by_id_or_slug(ports, actor.tenant, RecordType.AGENT, agent)
@@ -46,6 +46,11 @@ async def delete_session(
         async for record in approvals
         if approval_from_record(record).session == session.id
     ]
+    erasure, erasure_id = (
+        pending_erasure(owner, session.id, session.started_at),
+        ports.clock.new_id("ers"),
+    )
+    changes.append(erasure_change(owner.tenant, erasure_id, erasure))
     subjects = (f"session/{session.id}", f"{RecordType.AGENT}/{owner.id}")
     numbers = (session.started_at,)
     await commit_changes(
@@ -57,7 +62,8 @@ async def delete_session(
         audit_subjects=subjects,
         tenant=owner.tenant,
     )
-    await _erase(ports, owner, session)
+    await erase_session(ports, owner.tenant, erasure, session.id)
+    await forget_erasure(ports, owner.tenant, erasure_id)
 
 
 async def finish_deletion(
@@ -69,20 +75,38 @@ async def finish_deletion(
         owner = await get_by_id_or_slug(ports, actor.tenant, RecordType.AGENT, agent)
         session = await _find_session(ports, owner, id)
         if session.started_at == started_at:
-            await _erase(ports, owner, session)
+            erasure = pending_erasure(owner, session.id, started_at)
+            await erase_session(ports, owner.tenant, erasure, session.id)
 
 
-async def _erase(ports: Ports, owner: Record, session: Session) -> None:
-    while not await _delete(ports, owner, [session]):
-        session = await _find_session(ports, owner, session.id)
-    await delete_session_responses(ports, owner.tenant, session.id)
+async def erase_session(ports: Ports, tenant: str, erasure: PendingErasure, id: str) -> None:
+    """Delete a session's rows, then its file and the responses of its calls; repeatable."""
+    while True:
+        [session] = await ports.sessions.get(tenant, erasure.agent, [id])
+        if session is None or session.started_at != erasure.started_at:
+            break
+        await ports.sessions.delete([session])
+    await _delete_files(ports, tenant, erasure, [id])
+    await delete_session_responses(ports, tenant, erasure.agent, id)
     await ports.erasure.scrub()
 
 
-async def delete_all_sessions(ports: Ports, tenant: str, agent: str, record: Record | None) -> None:
-    """Delete all sessions of an agent; files too if its record is known."""
-    while batch := await ports.sessions.list(tenant, agent, limit=_BATCH_SIZE):
-        await _delete(ports, record, batch)
+async def delete_all_sessions(ports: Ports, tenant: str, erasure: PendingErasure) -> None:
+    """Delete all sessions of an agent with their files.
+
+    Files before rows, since after an interruption only rows tell which files there were; and once
+    more after them, since the mirror may have written one meanwhile.
+    """
+    while batch := await ports.sessions.list(tenant, erasure.agent, limit=_BATCH_SIZE):
+        ids = [session.id for session in batch]
+        await _delete_files(ports, tenant, erasure, ids)
+        await ports.sessions.delete(batch)
+        await _delete_files(ports, tenant, erasure, ids)
+
+
+async def forget_erasure(ports: Ports, tenant: str, id: str) -> None:
+    """Delete the record of a finished deletion."""
+    await commit_changes(ports, "carrel", "finish a deletion", [erasure_change(tenant, id, None)])
 
 
 async def _find_session(ports: Ports, agent: Record, id: str) -> Session:
@@ -95,12 +119,11 @@ async def _find_session(ports: Ports, agent: Record, id: str) -> Session:
     return session
 
 
-async def _delete(ports: Ports, agent: Record | None, sessions: Sequence[Session]) -> int:
-    """Delete rows, then files; return how many sessions had no new entries and were deleted."""
-    deleted = await ports.sessions.delete(sessions)
-    folder = agent and agent_config(agent).transcripts_dir
-    if agent and folder and ports.transcript_files:
+async def _delete_files(
+    ports: Ports, tenant: str, erasure: PendingErasure, ids: Sequence[str]
+) -> None:
+    folder = erasure.transcripts_folder
+    if folder and ports.transcript_files:
         with suppress(ValidationError):
-            owner = f"{agent.tenant}/{agent.id}"
-            await ports.transcript_files.delete(folder, owner, sessions)
-    return deleted
+            owner = f"{tenant}/{erasure.agent}"
+            await ports.transcript_files.delete(folder, owner, ids)

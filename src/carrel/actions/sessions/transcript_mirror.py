@@ -159,7 +159,7 @@ class MirrorFollower:
             await mirror_session(self._ports, self._mirror, session, *target)
             [current] = await self._ports.sessions.get(session.tenant, session.agent, [session.id])
             if current is None:  # erased while its file was written
-                await self._mirror.delete(target[0], "/".join(owner), [session])
+                await self._mirror.delete(target[0], "/".join(owner), [session.id])
         except (OSError, Refusal) as problem:
             self._schedule_retry(owner, problem)
             return False
@@ -217,4 +217,5 @@ async def _remove_files(ports: Ports, mirror: TranscriptFiles, sessions: Sequenc
         [agent] = await ports.records.get(tenant, RecordType.AGENT, [id])
         if folder := agent and transcript_folder(agent):
             with suppress(ValidationError):
-                await mirror.delete(folder, f"{tenant}/{id}", agent_sessions)
+                ids = [session.id for session in agent_sessions]
+                await mirror.delete(folder, f"{tenant}/{id}", ids)

@@ -63,7 +63,7 @@ class DirectoryTranscriptMirror:
     ) -> None:
         await asyncio.to_thread(self._add, folder, session, after, lines, last)
 
-    async def delete(self, folder: str, owner: str, sessions: Sequence[Session]) -> None:
+    async def delete(self, folder: str, owner: str, sessions: Sequence[str]) -> None:
         await asyncio.to_thread(self._remove, folder, owner, sessions)
 
     def _resolve_directory(self, folder: str) -> File:
@@ -118,14 +118,14 @@ class DirectoryTranscriptMirror:
             _write_all(handle, lines)
             self._cache_state(file, _FileState(size + len(lines), last, state.removed))
 
-    def _remove(self, folder: str, owner: str, sessions: Sequence[Session]) -> None:
+    def _remove(self, folder: str, owner: str, sessions: Sequence[str]) -> None:
         directory = self._resolve_directory(folder)
         if _owner(directory) != owner:
             return
-        for session in sessions:
-            self._file_states.pop(directory / _file_name(session), None)
+        for file in (directory / transcript_file_name(id) for id in sessions):
+            self._file_states.pop(file, None)
             with suppress(FileNotFoundError):
-                os.unlink(directory / _file_name(session))
+                os.unlink(file)
 
     def _cache_state(self, file: File, state: _FileState) -> None:
         if len(self._file_states) >= _MAX_CACHED_FILES:

@@ -22,6 +22,7 @@ _COUNT_LABELS = {
     "sessions": "expired sessions",
     "approvals": "old approvals",
     "jobs": "old jobs",
+    "erasures": "interrupted deletions finished",
     "agents": "deleted agents whose data was left",
 }
 
@@ -61,12 +62,12 @@ def gc(
 
 async def _collect(options: dict[str, Any]) -> Mapping[str, int]:
     from carrel.actions.maintenance.integrity import collect  # noqa: PLC0415 - so that --help stays quick
-    from carrel.wiring.expiry import erase_deleted_agents, expire_approvals_and_jobs  # noqa: PLC0415 - as above
+    from carrel.wiring.expiry import expire_approvals_and_jobs, finish_deletions  # noqa: PLC0415 - as above
     from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
     from carrel.wiring.transcripts import expire_sessions  # noqa: PLC0415 - as above
 
     async with open_store(options) as store:
-        agents = await erase_deleted_agents(store)
+        finished = await finish_deletions(store)
         counts = await collect(
             store.maintenance,
             store.objects,
@@ -75,4 +76,9 @@ async def _collect(options: dict[str, Any]) -> Mapping[str, int]:
             event_retention_ms=store.settings.event_retention_days * 86_400_000,
         )
         sessions = await expire_sessions(store)
-        return {**counts, "sessions": sessions, **agents, **await expire_approvals_and_jobs(store)}
+        return {
+            **counts,
+            "sessions": sessions,
+            **finished,
+            **await expire_approvals_and_jobs(store),
+        }

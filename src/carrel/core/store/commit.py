@@ -24,6 +24,7 @@ from carrel.core.store.record import (
     KeyReference,
     RecordChange,
     RecordRevision,
+    RecordType,
 )
 from carrel.core.store.tree import Tree
 
@@ -237,9 +238,9 @@ def event_drafts(commit: Commit) -> tuple[EventDraft, ...]:
 
 
 def only_deletes(commit: Commit) -> bool:
-    """Whether a commit deletes files and records and writes none."""
+    """Whether a commit deletes files and records and writes none but what is left to erase."""
     return all(write.is_deletion for write in commit.writes) and all(
-        change.body is None for change in commit.changes
+        change.body is None or change.type is RecordType.ERASURE for change in commit.changes
     )
 
 

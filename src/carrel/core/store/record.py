@@ -51,6 +51,8 @@ class RecordType(StrEnum):
     """A named revision of an agent's files."""
     REDACTION = "redaction"
     """Who redacted a version and when; its id names scope and version."""
+    ERASURE = "erasure"
+    """A deletion of which something may be left; see `core.pending_erasure`."""
 
 
 UNAUDITED_TYPES: Final = frozenset(
@@ -61,6 +63,7 @@ UNAUDITED_TYPES: Final = frozenset(
         RecordType.CHECKPOINT,
         RecordType.ROOT_DIRECTORY,
         RecordType.REDACTION,
+        RecordType.ERASURE,
     }
 )
 """Types that no permission depends on, and of which there are many.
