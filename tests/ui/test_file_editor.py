@@ -310,9 +310,9 @@ def test_files_are_created_and_deleted_and_secrets_are_redacted(
     expect(page.get_by_text("Secret redacted.")).to_be_visible()
     expect(editor(page)).to_contain_text(f"[REDACTED:mail-{api_setup.suffix}]")
     expect(editor(page)).not_to_contain_text(value)
-    page.get_by_role("button", name="Revert", exact=True).click()
+    page.get_by_role("button", name="Delete", exact=True).click()
     page.get_by_role("dialog").get_by_label("Reason (optional)").fill("not needed")
-    page.get_by_role("dialog").get_by_role("button", name="Revert").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(tree_item(page, "ink.md")).to_be_hidden()
     expect(page.get_by_text("This file was deleted")).to_be_visible()
 

@@ -35,6 +35,10 @@ class FileRow:
     """Stays the same when the file is moved."""
     update_available: bool
     """Whether the lower layers have changed since this content was written."""
+    upstream: str | None = None
+    """``template`` or ``defaults``: the layer below an agent that has the path."""
+    overrides: bool = False
+    """Whether it is the agent's own file in the place of an inherited or reviewed one."""
     error: str | None = None
     """Reason why the content is not available."""
 
@@ -99,6 +103,8 @@ def row_from_json(row: Any) -> FileRow:
             size=row.get("size"),
             file_id=row.get("fileId"),
             update_available=row["updateAvailable"],
+            upstream=row.get("upstream"),
+            overrides=row.get("overrides", False),
             error=row.get("error"),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -119,6 +125,8 @@ def _file(row: Any) -> File:
         size=row.get("size"),
         file_id=row.get("fileId"),
         update_available=row["updateAvailable"],
+        upstream=row.get("upstream"),
+        overrides=row.get("overrides", False),
         error=row.get("error"),
         content=_checked_content(row),
         encoding=row.get("encoding"),

@@ -75,6 +75,74 @@ export type RunScope =
   /** Several people. */
   | 'shared';
 
+/** Encoding of a content. */
+export type ContentEncoding =
+  /** Text. */
+  | 'utf8'
+  /** Bytes, with the alphabet of RFC 4648, section 4. */
+  | 'base64';
+
+/** One change of a commit: exactly one field. */
+export type FileChangeInput =
+  /** Create or replace a file. */
+  { put: PutFileInput; delete?: never; move?: never; copy?: never; makeDirectory?: never; }
+  |  /** Delete a file, or a directory with everything in it. */
+  { put?: never; delete: DeleteFileInput; move?: never; copy?: never; makeDirectory?: never; }
+  |  /** Move a file, or a directory with everything in it; history follows. */
+  { put?: never; delete?: never; move: TransferFileInput; copy?: never; makeDirectory?: never; }
+  |  /** Copy a file, or a directory with everything in it. */
+  { put?: never; delete?: never; move?: never; copy: TransferFileInput; makeDirectory?: never; }
+  |  /** Create a directory, which stays when it is empty. */
+  { put?: never; delete?: never; move?: never; copy?: never; makeDirectory: MakeDirectoryInput; };
+
+/** File to create or replace. */
+export type PutFileInput = {
+  /** Path of the file. */
+  path: Scalars['String']['input'];
+  /** Complete content, unrendered. */
+  content: Scalars['String']['input'];
+  /** Encoding of `content`. */
+  encoding?: ContentEncoding;
+  /** Defaults to `text/markdown`. */
+  contentType?: InputMaybe<Scalars['String']['input']>;
+  /** Write only if the current etag matches; `*`: only if the file exists. */
+  ifMatch?: InputMaybe<Scalars['String']['input']>;
+  /** `*`: only if the file does not exist. */
+  ifNoneMatch?: InputMaybe<Scalars['String']['input']>;
+  /** Required to override a pinned file of an agent. */
+  acceptTemplateUpdate?: Scalars['Boolean']['input'];
+};
+
+/** File or directory to delete. */
+export type DeleteFileInput = {
+  /** Path of the file or directory. */
+  path: Scalars['String']['input'];
+  /** Apply only if the current etag matches. */
+  ifMatch?: InputMaybe<Scalars['String']['input']>;
+  /** Delete a directory with everything in it. */
+  recursive?: Scalars['Boolean']['input'];
+};
+
+/** File or directory to move or copy. */
+export type TransferFileInput = {
+  /** Path of the source. */
+  path: Scalars['String']['input'];
+  /** Path of the target. */
+  to: Scalars['String']['input'];
+  /** Apply only if the current etag of the source matches. */
+  ifMatch?: InputMaybe<Scalars['String']['input']>;
+  /** `*`: only if there is no file at the target, which is replaced otherwise. */
+  ifNoneMatch?: InputMaybe<Scalars['String']['input']>;
+  /** Required to override a pinned file of an agent. */
+  acceptTemplateUpdate?: Scalars['Boolean']['input'];
+};
+
+/** Directory to create. */
+export type MakeDirectoryInput = {
+  /** Path of the directory. */
+  path: Scalars['String']['input'];
+};
+
 /** Target of a file operation: exactly one field. */
 export type Place =
   /** Agent by id or slug: its files over its template's over the defaults. */

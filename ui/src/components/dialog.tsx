@@ -1,6 +1,15 @@
 import { X } from "lucide-react";
-import { type FormEvent, type ReactNode, useEffect, useId, useRef } from "react";
+import {
+  type FormEvent,
+  type KeyboardEvent,
+  type ReactNode,
+  useEffect,
+  useId,
+  useRef,
+  useState,
+} from "react";
 import { Button } from "./button";
+import { type Draft, registerDraft } from "./unsaved-drafts";
 
 interface DialogProps {
   title: ReactNode;
@@ -10,6 +19,10 @@ interface DialogProps {
   wide?: boolean;
   /** Renders the content as a form that Enter submits. */
   onSubmit?: () => void;
+  /** The last submit failed, so the input is unsaved again. */
+  failed?: boolean;
+  /** Closes without asking, since the input is not worth keeping. */
+  unguarded?: boolean;
 }
 
 /** Opens a dialog element as modal while mounted; restores the focus afterwards. */
@@ -27,15 +40,48 @@ export function useModal() {
   return dialog;
 }
 
-/** The native modal dialog, which traps the focus and closes with Escape. */
-export function Dialog({ title, onClose, children, footer, wide, onSubmit }: DialogProps) {
+/** Input of a dialog's form that was not submitted; it blocks navigation, and asks on closing. */
+function useFormDraft(name: string, failed: boolean) {
+  const draft = useRef<Draft>({ name, isDirty: false });
+  const [isEdited, setEdited] = useState(false);
+  draft.current.name = name;
+  useEffect(() => registerDraft(draft.current), []);
+  useEffect(() => {
+    if (failed) draft.current.isDirty = true;
+  }, [failed]);
+  const onInput = (event: FormEvent) => {
+    if ((event.target as HTMLInputElement).type === "search") return;
+    draft.current.isDirty = true;
+    setEdited(true);
+  };
+  // Synchronous, since the response may navigate.
+  const onSubmitted = () => {
+    draft.current.isDirty = false;
+  };
+  return { isEdited, onInput, onSubmitted };
+}
+
+/**
+ * The native modal dialog, which traps the focus and closes with Escape.
+ *
+ * A form that was edited asks before Escape, its close button or navigation discards the input.
+ */
+export function Dialog(props: DialogProps) {
+  const { title, onClose, children, footer, wide, onSubmit } = props;
   const dialog = useModal();
   const titleId = useId();
+  const draft = useFormDraft(
+    typeof title === "string" ? title : "this form",
+    props.failed ?? false,
+  );
+  const [isAsking, setAsking] = useState(false);
+  const isGuarded = onSubmit && !props.unguarded;
+  const requestClose = () => (isGuarded && draft.isEdited ? setAsking(true) : onClose());
   const content = (
     <>
       <div className="dialog-header">
         <h2 id={titleId}>{title}</h2>
-        <Button kind="plain" icon={X} aria-label="Close" onClick={onClose} />
+        <Button kind="plain" icon={X} aria-label="Close" onClick={requestClose} />
       </div>
       <div className="dialog-content">{children}</div>
       {footer && <div className="dialog-footer">{footer}</div>}
@@ -43,24 +89,47 @@ export function Dialog({ title, onClose, children, footer, wide, onSubmit }: Dia
   );
   const submit = (event: FormEvent) => {
     event.preventDefault();
+    draft.onSubmitted();
     onSubmit?.();
   };
+  // The browser lets a page refuse only the first of several Escapes as "cancel".
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== "Escape" || event.defaultPrevented) return;
+    event.preventDefault();
+    requestClose();
+  };
   return (
-    <dialog
-      ref={dialog}
-      className={wide ? "dialog wide" : "dialog"}
-      aria-labelledby={titleId}
-      onCancel={(event) => {
-        event.preventDefault();
-        onClose();
-      }}
-    >
-      {onSubmit ? (
-        <form onSubmit={submit}>{content}</form>
-      ) : (
-        <div className="dialog-body">{content}</div>
+    <>
+      <dialog
+        ref={dialog}
+        className={wide ? "dialog wide" : "dialog"}
+        aria-labelledby={titleId}
+        onKeyDown={onKeyDown}
+        onCancel={(event) => {
+          event.preventDefault();
+          requestClose();
+        }}
+      >
+        {onSubmit ? (
+          <form onSubmit={submit} onInput={isGuarded ? draft.onInput : undefined}>
+            {content}
+          </form>
+        ) : (
+          <div className="dialog-body">{content}</div>
+        )}
+      </dialog>
+      {isAsking && (
+        <Confirm
+          title="Discard unsaved changes?"
+          action="Discard"
+          danger
+          onConfirm={onClose}
+          onClose={() => setAsking(false)}
+        >
+          <p>What you entered is not saved.</p>
+        </Confirm>
       )}
-    </dialog>
+    </>
   );
 }
 
@@ -92,7 +161,7 @@ export function Confirm({
     </>
   );
   return (
-    <Dialog title={title} onClose={onClose} onSubmit={onConfirm} footer={footer}>
+    <Dialog title={title} onClose={onClose} onSubmit={onConfirm} footer={footer} unguarded>
       {children}
     </Dialog>
   );

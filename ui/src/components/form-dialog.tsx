@@ -15,6 +15,8 @@ interface FormDialogProps {
   disabled?: boolean;
   onSubmit: () => void;
   onClose: () => void;
+  /** Closes without asking, since the input is not worth keeping. */
+  unguarded?: boolean;
   children: ReactNode;
 }
 
@@ -29,6 +31,7 @@ export function FormDialog({
   disabled,
   onSubmit,
   onClose,
+  unguarded,
   children,
 }: FormDialogProps) {
   const footer = (
@@ -40,7 +43,15 @@ export function FormDialog({
     </>
   );
   return (
-    <Dialog title={title} onClose={onClose} onSubmit={onSubmit} footer={footer} wide={wide}>
+    <Dialog
+      title={title}
+      onClose={onClose}
+      onSubmit={onSubmit}
+      footer={footer}
+      wide={wide}
+      failed={Boolean(error)}
+      unguarded={unguarded || danger}
+    >
       {children}
       <FormError error={error} />
     </Dialog>

@@ -1,5 +1,5 @@
-import { type ReactNode, useEffect } from "react";
-import { NavLink } from "react-router";
+import { type ReactNode, useEffect, useRef } from "react";
+import { NavLink, useLocation } from "react-router";
 
 interface ScreenProps {
   title: string;
@@ -33,6 +33,18 @@ export function useTitle(title: string) {
   }, [title]);
 }
 
+/** Scrolls the tabs of a small window to the active one. */
+function useActiveTabInView() {
+  const nav = useRef<HTMLElement>(null);
+  const { pathname } = useLocation();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: navigation changes the active tab
+  useEffect(() => {
+    const active = nav.current?.querySelector<HTMLElement>('[aria-current="page"]');
+    active?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [pathname]);
+  return nav;
+}
+
 /** Tabs that link to routes. */
 export function Tabs({
   label,
@@ -41,8 +53,9 @@ export function Tabs({
   label: string;
   tabs: { to: string; name: ReactNode; end?: boolean }[];
 }) {
+  const nav = useActiveTabInView();
   return (
-    <nav className="tabs" aria-label={label}>
+    <nav className="tabs" aria-label={label} ref={nav}>
       {tabs.map(({ to, name, end }) => (
         <NavLink
           key={to}

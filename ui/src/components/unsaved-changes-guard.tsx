@@ -1,40 +1,70 @@
-// Asks before navigation discards unsaved changes.
+// Asks before navigation discards unsaved drafts.
 
 import { useEffect } from "react";
-import { useBlocker } from "react-router";
+import { type Location, useBlocker } from "react-router";
 import { Confirm } from "./dialog";
 import { escapeText } from "./escape-text";
-import { registerDraft } from "./unsaved-drafts";
+import { dirtyDrafts, hasDrafts } from "./unsaved-drafts";
 
-const fileParam = (search: string) => new URLSearchParams(search).get("file");
+/** Parameters of a URL that name the edited object, besides its path. */
+const OBJECT_PARAMS = ["file", "key", "of"];
 
-export function UnsavedChangesGuard({ isDirty, name }: { isDirty: boolean; name: string }) {
+/** State of a navigation that discards drafts without asking, since their object is deleted. */
+export const DISCARD_DRAFTS = { discardsDrafts: true };
+
+function objectOf({ pathname, search }: Location): string {
+  const params = new URLSearchParams(search);
+  return JSON.stringify([pathname, ...OBJECT_PARAMS.map((name) => params.get(name))]);
+}
+
+/** Guards all drafts of the page: the router allows a single blocker. */
+export function UnsavedChangesGuard() {
   const blocker = useBlocker(
-    ({ currentLocation: current, nextLocation: next }) =>
-      isDirty &&
-      (current.pathname !== next.pathname || fileParam(current.search) !== fileParam(next.search)),
+    ({ currentLocation, nextLocation }) =>
+      hasDrafts() &&
+      !nextLocation.state?.discardsDrafts &&
+      objectOf(currentLocation) !== objectOf(nextLocation),
   );
   useEffect(() => {
-    if (!isDirty) return;
-    const preventUnload = (event: BeforeUnloadEvent) => event.preventDefault();
-    const unregister = registerDraft();
+    const preventUnload = (event: BeforeUnloadEvent) => hasDrafts() && event.preventDefault();
     addEventListener("beforeunload", preventUnload);
-    return () => {
-      unregister();
-      removeEventListener("beforeunload", preventUnload);
-    };
-  }, [isDirty]);
+    return () => removeEventListener("beforeunload", preventUnload);
+  }, []);
   if (blocker.state !== "blocked") return null;
+  return (
+    <DiscardDialog
+      names={dirtyDrafts().map(({ name }) => name)}
+      onConfirm={() => blocker.proceed()}
+      onClose={() => blocker.reset()}
+    />
+  );
+}
+
+interface DiscardDialogProps {
+  /** Names of what was edited. */
+  names: string[];
+  onConfirm: () => void;
+  onClose: () => void;
+}
+
+function DiscardDialog({ names, onConfirm, onClose }: DiscardDialogProps) {
   return (
     <Confirm
       title="Discard unsaved changes?"
       action="Discard"
       danger
-      onConfirm={() => blocker.proceed()}
-      onClose={() => blocker.reset()}
+      onConfirm={onConfirm}
+      onClose={onClose}
     >
       <p>
-        Your changes to <span className="mono bidi">{escapeText(name, 80)}</span> are not saved.
+        Your changes to{" "}
+        {names.map((name, index) => (
+          <span key={name}>
+            {index > 0 && ", "}
+            <strong className="bidi">{escapeText(name, 80)}</strong>
+          </span>
+        ))}{" "}
+        are not saved.
       </p>
     </Confirm>
   );

@@ -24,6 +24,7 @@ import { Button } from "../components/button";
 import { escapeText } from "../components/escape-text";
 import { ErrorNotice, Loading } from "../components/query-states";
 import { Toasts } from "../components/toast";
+import { UnsavedChangesGuard } from "../components/unsaved-changes-guard";
 import { hasDrafts } from "../components/unsaved-drafts";
 import { connectionStore, startEventStream } from "../events/event-stream";
 import { Palette, usePalette } from "./palette";
@@ -121,9 +122,10 @@ function SignedInLayout({ session }: { session: Session }) {
             <Outlet />
           </Suspense>
         </main>
+        <Toasts />
       </div>
       {palette.open && <Palette onClose={palette.hide} />}
-      <Toasts />
+      <UnsavedChangesGuard />
     </SessionContext>
   );
 }

@@ -40,6 +40,7 @@ export function SessionExpiredDialog({ refusalCount }: { refusalCount: number })
       error={signInMutation.error}
       onSubmit={() => signInMutation.mutate({ token: token.trim() })}
       onClose={() => setOpen(false)}
+      unguarded
     >
       <p>Your unsaved changes are still here. Sign in again to save them.</p>
       {signInMethods.data?.oidc && (

@@ -19,7 +19,15 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
-from carrel.core.overlay.compose import File, Layers, Workspace, file_etag, resolve, upstream_blob
+from carrel.core.overlay.compose import (
+    File,
+    Layers,
+    Workspace,
+    file_etag,
+    resolve,
+    upstream_blob,
+    upstream_tree,
+)
 from carrel.core.overlay.file_classes import ClassRule, FileClass, FileClassRules
 from carrel.core.overlay.placeholders import PlaceholderValues
 from carrel.core.store.entry import Entry, Head
@@ -109,6 +117,7 @@ class AgentFileResolver(Struct, frozen=True):
         return File(
             *(file.head, file.entry, file.source, file.depth, etag, file.available_update),
             *(file.file_class, file.source_label, self.variables, file.own_version),
+            *(file.upstream, file.is_override),
         )
 
 
@@ -148,7 +157,21 @@ def resolve_as(file_class: FileClass, path: Path, layers: Layers) -> File | None
         return None
     is_own = file.source.kind is ScopeKind.AGENT
     label = FileSource.OVERRIDE if is_own else FileSource(file.source.kind)
-    return replace(file, file_class=file_class, source_label=label)
+    if not is_own:
+        return replace(file, file_class=file_class, source_label=label)
+    return replace(
+        file,
+        file_class=file_class,
+        source_label=label,
+        upstream=_upstream_kind(path, layers),
+        is_override=_is_override(file_class, path, layers),
+    )
+
+
+def _upstream_kind(path: Path, layers: Layers) -> ScopeKind | None:
+    """Layer below the agent's own that has a path."""
+    tree = upstream_tree(path, upstream_layers(layers))
+    return tree.scope.kind if tree else None
 
 
 def _without_entry(tree: Tree, path: Path) -> Tree:
@@ -274,6 +297,8 @@ def _resolve_pinned(path: Path, layers: Layers) -> File | None:
     return File(
         *(head, entry, tree.scope, 0, tag, update, FileClass.PINNED, label),
         own_version=own_version,
+        upstream=_upstream_kind(path, layers),
+        is_override=_is_override(FileClass.PINNED, path, layers),
     )
 
 

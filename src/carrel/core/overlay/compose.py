@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.core.identifiers import Path, Scope, Stack
+from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay.file_classes import FileClass, FileClassRules
 from carrel.core.overlay.placeholders import PlaceholderValues
 from carrel.core.store.blob import Blob
@@ -45,6 +45,10 @@ class File(Struct, frozen=True, gc=False):
     """Values of its placeholders; None if the file is served verbatim."""
     own_version: int = 0
     """Version that the stack had reached before it inherited this file."""
+    upstream: ScopeKind | None = None
+    """Layer below an agent that has the path of its own file or pin."""
+    is_override: bool = False
+    """An agent's own file in the place of an inherited or reviewed one."""
 
     @property
     def version(self) -> int:
@@ -113,9 +117,16 @@ def _resolve_single(path: Path, tree: Tree) -> File | None:
 
 def upstream_blob(path: Path, layers: Layers) -> Blob | None:
     """Content of a path in these layers, if any."""
+    tree = upstream_tree(path, layers)
+    entry = tree and tree.entry(path)
+    return entry.blob if entry else None
+
+
+def upstream_tree(path: Path, layers: Layers) -> Tree | None:
+    """Nearest of these layers that has a path."""
     for tree in layers:
-        if entry := tree.entry(path):
-            return entry.blob
+        if tree.entry(path):
+            return tree
     return None
 
 

@@ -11,6 +11,7 @@ import { escapeText } from "../../components/escape-text";
 import { Field } from "../../components/field";
 import { useTitle } from "../../components/screen";
 import { toast } from "../../components/toast";
+import { DISCARD_DRAFTS } from "../../components/unsaved-changes-guard";
 import { useSession } from "../../layout/session-context";
 import { useAgent } from "./agent-context";
 import {
@@ -79,7 +80,7 @@ function DeleteAgentDialog({ agent, onClose }: { agent: Agent; onClose: () => vo
   });
   // Leave the agent's pages first: their queries would fail after the delete.
   const leaveAndDelete = async () => {
-    await navigate("/agents", { flushSync: true });
+    await navigate("/agents", { flushSync: true, state: DISCARD_DRAFTS });
     remove.mutate();
   };
   const matches = typed === agent.slug;
@@ -96,6 +97,7 @@ function DeleteAgentDialog({ agent, onClose }: { agent: Agent; onClose: () => vo
       title={`Delete ${escapeText(agent.name, 60)}?`}
       onClose={onClose}
       onSubmit={() => matches && void leaveAndDelete()}
+      unguarded
       footer={footer}
     >
       <p>Its files, memories and items will no longer be available. This cannot be undone.</p>

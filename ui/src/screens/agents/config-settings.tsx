@@ -214,7 +214,8 @@ export function OtherConfigSettings({ agent }: { agent: Agent }) {
     <SettingsCard
       title="Other config"
       description="Other keys, used by Carrel (promptChars, fileChars, skillsChars) or by your runtime."
-      dirty={typed !== null && typed !== saved && "config" in parsed}
+      dirty={typed !== null && typed !== saved}
+      canSave={"config" in parsed}
       busy={patch.isPending}
       error={patch.error}
       onSave={save}

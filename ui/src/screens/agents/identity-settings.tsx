@@ -42,7 +42,7 @@ export function NameSettings({ agent }: { agent: Agent }) {
     ? null
     : "Use lower-case letters, digits and hyphens (max. 63).";
   return (
-    <SettingsCard title="Name" description={description} {...card} dirty={card.dirty && !slugError}>
+    <SettingsCard title="Name" description={description} {...card} canSave={!slugError}>
       <Field label="Name">
         <input
           className="input"

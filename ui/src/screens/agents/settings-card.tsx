@@ -2,6 +2,7 @@ import type { FormEvent, ReactNode } from "react";
 import { toSentence } from "../../api/problem";
 import { isAdmin } from "../../api/session";
 import { Button } from "../../components/button";
+import { useUnsavedDraft } from "../../components/unsaved-drafts";
 import { useSession } from "../../layout/session-context";
 
 interface SettingsCardProps {
@@ -9,6 +10,8 @@ interface SettingsCardProps {
   description?: ReactNode;
   children: ReactNode;
   dirty: boolean;
+  /** The input is valid. */
+  canSave?: boolean;
   busy: boolean;
   error: unknown;
   onSave: () => void;
@@ -19,9 +22,11 @@ interface SettingsCardProps {
 export function SettingsCard(props: SettingsCardProps) {
   const { title, description, children, dirty, busy, error, onSave, onReset } = props;
   const admin = isAdmin(useSession());
+  const canSave = dirty && (props.canSave ?? true);
+  useUnsavedDraft(dirty, title);
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (dirty) onSave();
+    if (canSave) onSave();
   };
   return (
     <form className="card settings-card" onSubmit={submit} aria-label={title}>
@@ -41,7 +46,7 @@ export function SettingsCard(props: SettingsCardProps) {
         <footer className="row">
           <span className="grow faint">{dirty ? "Unsaved changes" : ""}</span>
           {dirty && <Button onClick={onReset}>Discard</Button>}
-          <Button kind="primary" type="submit" disabled={!dirty} busy={busy}>
+          <Button kind="primary" type="submit" disabled={!canSave} busy={busy}>
             Save
           </Button>
         </footer>

@@ -8,10 +8,12 @@ import { Problem, toSentence } from "../../api/problem";
 import { Button } from "../../components/button";
 import { Field } from "../../components/field";
 import { toast } from "../../components/toast";
+import { useUnsavedDraft } from "../../components/unsaved-drafts";
 
 /** `isCut`: part of the call is not shown, so it cannot be approved yet. */
 export function DecisionForm({ approval, isCut }: { approval: Approval; isCut: boolean }) {
   const [reason, setReason] = useState("");
+  useUnsavedDraft(reason.trim() !== "", "your reason");
   const queries = useQueryClient();
   const decide = useMutation({
     mutationFn: (approved: boolean) => answerApproval(approval.id, approved, reason.trim()),

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "react";
 import type { File } from "../../api/files";
 import { escapeText } from "../../components/escape-text";
-import { UnsavedChangesGuard } from "../../components/unsaved-changes-guard";
+import { useUnsavedDraft } from "../../components/unsaved-drafts";
 import { TextEditor } from "../../editor";
 import { FileHeader } from "./file-header";
 import { FileNotices } from "./file-notices";
@@ -54,6 +54,7 @@ export function FileEditor({ file, ...props }: OpenFileProps & { file: File }) {
   const isManaged = scope.kind === "agent" && row.managed;
   const readOnly = !canWrite || isManaged;
   useSaveKey(() => readOnly || saving.requestSave());
+  useUnsavedDraft(draft.isDirty, path);
   return (
     <div className="file">
       <FileHeader {...props} base={draft.base} preview={preview} />
@@ -104,7 +105,6 @@ export function FileEditor({ file, ...props }: OpenFileProps & { file: File }) {
           onClose={() => saving.setConflict(null)}
         />
       )}
-      <UnsavedChangesGuard isDirty={draft.isDirty} name={path} />
     </div>
   );
 }

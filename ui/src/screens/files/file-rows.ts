@@ -2,7 +2,7 @@
 
 import type { FileRow, FileScope } from "../../api/files";
 
-export type FileStatus = "update" | "override" | "template" | "defaults" | "own";
+export type FileStatus = "update" | "override" | "template" | "defaults" | "own" | "managed";
 
 export interface TreeRow {
   path: string;
@@ -14,12 +14,14 @@ export interface TreeRow {
   file: FileRow;
 }
 
+/** Status by the server's fields; it counts overrides in lists by the same rule. */
 function fileStatusOf(scope: FileScope, file: FileRow): FileStatus {
   if (scope.kind === "workspace") return "own";
   if (scope.kind !== "agent") return scope.kind;
   if (file.updateAvailable) return "update";
-  if (file.source.startsWith("agent-override")) return "override";
-  return file.source === "defaults" ? "defaults" : "template";
+  if (file.overrides) return "override";
+  if (!isInherited(scope, file)) return file.class === "managed" ? "managed" : "own";
+  return file.upstream ?? "own";
 }
 
 const toTreeRow = (file: FileRow, status: FileStatus, inherited: boolean): TreeRow => ({

@@ -1,6 +1,6 @@
 // Icons and labels of file statuses.
 
-import { Circle, FileText, Layers, LayoutTemplate, TriangleAlert } from "lucide-react";
+import { Circle, FileText, Layers, LayoutTemplate, TriangleAlert, UserRound } from "lucide-react";
 import type { FileScope } from "../../api/files";
 import type { FileStatus, TreeRow } from "./file-rows";
 
@@ -9,17 +9,23 @@ const STATUSES = {
   override: { icon: Circle, label: "Override" },
   template: { icon: LayoutTemplate, label: "From template" },
   defaults: { icon: Layers, label: "From defaults" },
-  own: { icon: FileText, label: "Workspace file" },
+  own: { icon: FileText, label: "Own file" },
+  managed: { icon: UserRound, label: "Managed by Carrel" },
 } as const;
 
 /** Label of a row's status. */
 export function statusLabel({ status, pinned, managed, inherited, file }: TreeRow): string {
-  const suffix = pinned ? ", pinned" : managed ? ", managed" : "";
+  const suffix = pinned ? ", pinned" : managed && status !== "managed" ? ", managed" : "";
   if (status !== "update") {
-    const label = status === "template" && !inherited ? "Template file" : null;
+    const label =
+      status === "template" && !inherited
+        ? "Template file"
+        : file.source === "workspace"
+          ? "Workspace file"
+          : null;
     return `${label ?? STATUSES[status].label}${suffix}`;
   }
-  const override = file.source.startsWith("agent-override") ? ", override" : "";
+  const override = file.overrides ? ", override" : "";
   return `${STATUSES.update.label}${override}${suffix}`;
 }
 
@@ -35,7 +41,7 @@ export function StatusIcon({ status }: { status: FileStatus }) {
 }
 
 const LEGEND_ENTRIES: Record<FileScope["kind"], FileStatus[]> = {
-  agent: ["update", "override", "template", "defaults"],
+  agent: ["update", "override", "template", "defaults", "own", "managed"],
   template: ["template", "defaults"],
   defaults: [],
   workspace: [],

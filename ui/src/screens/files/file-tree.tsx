@@ -163,18 +163,17 @@ function TreeItem({
       aria-selected={isSelected}
       aria-label={row ? `${escapeText(line.name, 120)}, ${label}` : escapeText(line.name, 120)}
       tabIndex={isCurrent ? 0 : -1}
-      className={`tree-line ${mutedClass} ${isFromDefaults ? "from-defaults" : ""} ${start === null ? "" : "positioned"}`}
+      className={`tree-line ${mutedClass} ${start === null ? "" : "positioned"}`}
       style={indent as React.CSSProperties}
       title={row ? `${escapeText(row.path, 300)}\n${label}` : escapeText(line.key, 300)}
       onClick={onActivate}
     >
       {row ? <span className="fold" /> : <FoldIcon open={open} />}
-      {row ? (
-        <StatusIcon status={row.status} />
-      ) : (
-        <Folder size={14} aria-hidden className="faint" />
-      )}
-      <span className="truncate bidi">{escapeText(line.name, 120)}</span>
+      {!row && <Folder size={14} aria-hidden className="faint" />}
+      <span className="grow truncate bidi">{escapeText(line.name, 120)}</span>
+      {isFromDefaults && <span className="badge">defaults</span>}
+      {row?.status === "update" && row.file.overrides && <StatusIcon status="override" />}
+      {row && <StatusIcon status={row.status} />}
     </div>
   );
 }

@@ -26,8 +26,7 @@ const REVERT_TO_PIN = {
 const REVERT_OVERRIDE = {
   kind: "revert",
   label: "Revert",
-  description:
-    "Removes this override; the agent inherits the file again. If it is not inherited, the file is deleted.",
+  description: "Removes this override; the agent inherits the file again.",
 } as const;
 const REVERT_TO_DEFAULTS = {
   kind: "revert",
@@ -40,6 +39,7 @@ const DELETE = { kind: "delete", label: "Delete", description: "Deletes the file
 /** What removing a file means in a scope; null if it cannot be removed. */
 export function removalOf(scope: FileScope, row: TreeRow): Removal | null {
   if (row.inherited || (row.managed && scope.kind === "agent")) return null;
+  if (scope.kind === "agent" && !row.file.overrides) return DELETE;
   if (scope.kind === "agent") return row.pinned ? REVERT_TO_PIN : REVERT_OVERRIDE;
   return scope.kind === "template" ? REVERT_TO_DEFAULTS : DELETE;
 }

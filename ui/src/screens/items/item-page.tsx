@@ -13,6 +13,7 @@ import { PropertyList } from "../../components/property-list";
 import { QueryResult } from "../../components/query-states";
 import { Time } from "../../components/time";
 import { toast } from "../../components/toast";
+import { useUnsavedDraft } from "../../components/unsaved-drafts";
 import { ItemConflict } from "./item-conflict";
 import { ItemVersions } from "./item-versions";
 
@@ -57,6 +58,7 @@ function ItemEditor({
     setBase(current);
     setDraft(current.value);
   }
+  useUnsavedDraft(changed && !isConfirming, itemKey);
   const queries = useQueryClient();
   const refreshItems = () => queries.invalidateQueries({ queryKey: ["items"] });
   const { queryKey } = itemQuery(agentId, itemKey);

@@ -7,7 +7,7 @@ import { hasPermission } from "../../api/session";
 import { AdminNotice } from "../../components/admin-notice";
 import { Button } from "../../components/button";
 import { QueryResult } from "../../components/query-states";
-import { UnsavedChangesGuard } from "../../components/unsaved-changes-guard";
+import { useUnsavedDraft } from "../../components/unsaved-drafts";
 import { useSession } from "../../layout/session-context";
 import { ClassRules } from "./class-rules";
 import { LimitsSection, RedactionSection } from "./policy-limits";
@@ -43,10 +43,10 @@ function PolicyForm({ policy, canEdit }: { policy: Policy; canEdit: boolean }) {
     setBase(policy);
     setDraft(policy);
   }
+  useUnsavedDraft(canEdit && changed, "the policy");
   const update: UpdatePolicy = (change) => setDraft((current) => ({ ...current, ...change }));
   return (
     <>
-      <UnsavedChangesGuard isDirty={canEdit && changed} name="the policy" />
       <form
         className="stack"
         aria-label="Policy"

@@ -11,7 +11,7 @@ import msgspec
 
 from carrel.actions.files.files import render_content
 from carrel.core.errors import Conflict
-from carrel.core.identifiers import MAX_PREFIX_LENGTH, Digest, TimestampMs, digest
+from carrel.core.identifiers import MAX_PREFIX_LENGTH, Digest, ScopeKind, TimestampMs, digest
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.directories import DirectoryEntry
 from carrel.core.overlay.file_classes import FileClass
@@ -92,6 +92,10 @@ class OverlayFileModel(ResponseModel, frozen=True):
     file_id: str
     """Stays the same when the file is moved; an override has its own."""
     update_available: bool
+    upstream: Literal["template", "defaults"] | None
+    """Layer below an agent that has the path, whatever its own file or pin says."""
+    overrides: bool
+    """It is the agent's own file in the place of an inherited or reviewed one."""
     rendered_sha256: Sha256 | msgspec.UnsetType = msgspec.UNSET
     """Digest of the served bytes; absent from rows that were not rendered."""
     content: str | msgspec.UnsetType = msgspec.UNSET
@@ -212,10 +216,23 @@ def overlay_file_to_model(
         file_id=file.file_id,
         rendered_sha256=served_sha256,
         update_available=file.available_update is not None,
+        upstream=_upstream_layer(file),
+        overrides=file.is_override,
         content=content,
         encoding=encoding,
         error=msgspec.UNSET if error is None else error,
     )
+
+
+def _upstream_layer(file: File) -> Literal["template", "defaults"] | None:
+    kind = file.upstream or (file.source.kind if file.source_label else None)
+    match kind:
+        case ScopeKind.TEMPLATE:
+            return "template"
+        case ScopeKind.DEFAULTS:
+            return "defaults"
+        case _:
+            return None
 
 
 def _hex_digest(digest: Digest) -> str:

@@ -57,6 +57,8 @@ def _load_row(
         file.source_label,
         file.file_class,
         file.available_update is None,
+        file.upstream,
+        file.is_override,
         raw,
     )
     row: tuple[Head, bytes, bytes] | None = parts.get(key)
