@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from bench.report import Results
 from carrel.actions.accounts import tenants
-from carrel.actions.agents import agents, templates
+from carrel.actions.agents import agents, overview, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
 from carrel.actions.overlay import stacks
@@ -96,10 +96,12 @@ async def measure_round(results: Results, data: File, size: int) -> None:
             contents = await files.read_contents(ports, await files.list_files(ports, stack))
             assert len(contents.contents) == 11
 
-        cursors = [agent.id for agent in (await agents.list_agents(ports, actor, limit=500)).items]
+        cursors = [
+            agent.id for agent in (await overview.list_agents(ports, actor, limit=500)).items
+        ]
 
         async def page() -> None:
-            await agents.list_agents(ports, actor, cursor=random.choice(cursors), limit=100)
+            await overview.list_agents(ports, actor, cursor=random.choice(cursors), limit=100)
 
         for label, operation in (("making", make), ("composing", compose), ("listing", page)):
             results.record(f"{label}, {size}", await _median_seconds(operation))

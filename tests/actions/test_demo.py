@@ -10,7 +10,7 @@ from tests.support.stores import ports_over
 
 from carrel.actions import demo, inbox, items
 from carrel.actions.accounts import audit, secrets, tenants
-from carrel.actions.agents import agents, overview, templates
+from carrel.actions.agents import overview, templates
 from carrel.actions.events import webhooks
 from carrel.actions.maintenance.integrity import check_secrets, check_store
 from carrel.actions.memory import dreams, memories
@@ -53,7 +53,7 @@ async def mara(anywhere: Ports) -> Actor:
 async def test_the_demo_has_data_of_every_kind(anywhere: Ports, mara: Actor) -> None:
     ports = anywhere
     assert len((await templates.list_templates(ports, mara)).items) == 3
-    all_agents = (await agents.list_agents(ports, mara)).items
+    all_agents = (await overview.list_agents(ports, mara)).items
     assert len(all_agents) >= 12
     pending = await inbox.load_inbox(ports, mara)
     assert pending.pins.count >= 4

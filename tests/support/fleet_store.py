@@ -90,11 +90,11 @@ def template_slug(number: int) -> str:
     return f"team-{number:02}"
 
 
-def agent_tags(number: int) -> list[str]:
+def agent_tags(number: int) -> tuple[str, ...]:
     """Tags of an agent: none for one in five, otherwise one or two."""
     if number % 5 == 0:
-        return []
-    return sorted({TAGS[number % len(TAGS)], TAGS[number * number % len(TAGS)]})
+        return ()
+    return tuple(sorted({TAGS[number % len(TAGS)], TAGS[number * number % len(TAGS)]}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +184,9 @@ class FleetBuilder:
             human_pair_id=person,
             is_shared=person is None,
             user_file=person is not None,
+            tags=agent_tags(number),
         )
-        change = agent_change(first.tenant, self.ports.clock.new_id("agt"), agent)
-        return _with_tags(change, agent_tags(number))
+        return agent_change(first.tenant, self.ports.clock.new_id("agt"), agent)
 
     async def _add_own_files(self, numbers: Sequence[int], created: Sequence[Record]) -> None:
         """Add USER.md and MEMORY.md, and overrides of a live and of a pinned file."""
@@ -281,11 +281,6 @@ def _batches(items: Iterable[Item], size: int) -> Iterator[Sequence[Item]]:
     remaining = iter(items)
     while batch := list(islice(remaining, size)):
         yield batch
-
-
-def _with_tags(change: RecordChange, tags: Sequence[str]) -> RecordChange:
-    assert change.body is not None
-    return replace(change, body={**change.body, "tags": list(tags)}) if tags else change
 
 
 def _own_texts(number: int, agent: AgentRecord, position: int) -> Mapping[Path, str]:

@@ -184,9 +184,10 @@ class People(Resource[Driver]):
         return model_from_json(Person, (yield from get_json(api_path("people", person_id))))
 
     @operation
-    def list(self) -> Steps[tuple[Person, ...]]:
-        """All people, in order of name."""
-        people = models_from_json(Person, (yield from list_pages(api_path("people"))))
+    def list(self, *, q: str = "", role: str | None = None) -> Steps[tuple[Person, ...]]:
+        """People, in order of name; ``q`` finds words of name and e-mail by their beginnings."""
+        query = drop_none({"q": q or None, "role": role})
+        people = models_from_json(Person, (yield from list_pages(api_path("people"), query)))
         return tuple(sorted(people, key=lambda person: person.name))
 
     @operation

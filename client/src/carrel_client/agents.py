@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -35,6 +35,8 @@ class Agent(Model):
     config: Mapping[str, Any]
     created_at: datetime
     updated_at: datetime
+    tags: Sequence[str] = ()
+    """In alphabetical order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,7 @@ class Agents(Resource[Driver]):
         is_shared: bool = False,
         owner_id: str | None = None,
         config: Mapping[str, Any] | None = None,
+        tags: Sequence[str] | None = None,
         idempotency_key: str | None = None,
     ) -> Steps[Agent]:
         """Create an agent; its pinned files are pinned as they are now.
@@ -71,7 +74,7 @@ class Agents(Resource[Driver]):
         """
         fields = {"templateId": template_id, "humanPairId": human_pair_id, "ownerId": owner_id}
         body = {"slug": slug, "name": name or slug, "isShared": is_shared}
-        body |= drop_none({**fields, "config": config})
+        body |= drop_none({**fields, "config": config, "tags": None if tags is None else [*tags]})
         agent = yield from send_json(
             "POST", api_path("agents"), body, idempotency_key=idempotency_key
         )
@@ -83,11 +86,31 @@ class Agents(Resource[Driver]):
         return model_from_json(Agent, (yield from get_json(api_path("agents", agent))))
 
     @operation
-    def list(self) -> Steps[tuple[Agent, ...]]:
-        """All agents, in order of slug."""
-        rows = yield from list_pages(api_path("agents"))
+    def list(
+        self,
+        *,
+        q: str = "",
+        template: str | None = None,
+        tag: str | None = None,
+        human: str | None = None,
+        owner: str | None = None,
+    ) -> Steps[tuple[Agent, ...]]:
+        """Agents that meet every condition, in order of slug.
+
+        ``q`` finds words of name and slug by their beginnings; ``template`` is an id, a slug or
+        ``none``; ``human`` and ``owner`` are ids of people. Raises NotFound if there is no such
+        template.
+        """
+        filters = {"template": template, "tag": tag, "human": human, "owner": owner}
+        rows = yield from list_pages(api_path("agents"), drop_none({"q": q or None, **filters}))
         agents = [model_from_json(Agent, row) for row in rows]
         return tuple(sorted(agents, key=lambda agent: agent.slug))
+
+    @operation
+    def tags(self) -> Steps[Mapping[str, int]]:
+        """The number of agents of each tag."""
+        response = yield from get_json(api_path("tags"))
+        return {item["tag"]: item["agents"] for item in response["items"]}
 
     @operation
     def change(  # noqa: PLR0913 - the fields of an agent, by name
@@ -101,6 +124,7 @@ class Agents(Resource[Driver]):
         is_shared: bool | Unset = UNSET,
         owner_id: str | Unset | None = UNSET,
         config: Mapping[str, Any] | Unset = UNSET,
+        tags: Sequence[str] | Unset = UNSET,
         idempotency_key: str | None = None,
     ) -> Steps[Agent]:
         """Change the given fields and the files derived from them; None clears."""
@@ -113,6 +137,7 @@ class Agents(Resource[Driver]):
                 "is_shared": is_shared,
                 "owner_id": owner_id,
                 "config": config,
+                "tags": tags if isinstance(tags, Unset) else [*tags],
             }
         )
         path = api_path("agents", agent)
@@ -144,9 +169,9 @@ class Templates(Resource[Driver]):
         return model_from_json(Template, (yield from get_json(api_path("templates", template))))
 
     @operation
-    def list(self) -> Steps[tuple[Template, ...]]:
-        """All templates, in order of slug."""
-        rows = yield from list_pages(api_path("templates"))
+    def list(self, *, q: str = "") -> Steps[tuple[Template, ...]]:
+        """Templates, in order of slug; ``q`` finds words of name and slug by their beginnings."""
+        rows = yield from list_pages(api_path("templates"), drop_none({"q": q or None}))
         templates = [model_from_json(Template, row) for row in rows]
         return tuple(sorted(templates, key=lambda template: template.slug))
 

@@ -28,9 +28,11 @@ from carrel.core.store.commit import (
 )
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import (
+    EVERY_RECORD,
     CollectionRevision,
     Record,
     RecordChange,
+    RecordFilter,
     RecordType,
     unique_key,
 )
@@ -78,6 +80,8 @@ class Page(Generic[Item]):
     items: tuple[Item, ...]
     next: str | None
     """Cursor of the next page; None on the last page."""
+    total: int | None = None
+    """Number of items on all pages; only on a first page, and None if it is not known."""
 
 
 async def get_record(ports: Ports, tenant: str, record_type: RecordType, id: str) -> Record:
@@ -127,16 +131,22 @@ async def list_page(
     tenant: str,
     record_type: RecordType,
     *,
-    index_key: str = "",
+    matching: RecordFilter = EVERY_RECORD,
     cursor: str = "",
     limit: int = 100,
 ) -> Page[Record]:
+    """List records by id that meet every condition; the first page has their number."""
     after = validate_cursor(cursor, ID_PREFIXES.get(record_type))
-    records = await ports.records.list(
-        tenant, record_type, index_key=index_key, after=after, limit=limit + 1
+    records = await ports.records.list_matching(
+        tenant, record_type, matching, after=after, limit=limit + 1
     )
     has_more = len(records) > limit
-    return Page(records[:limit], records[limit - 1].id if has_more else None)
+    total: int | None = None
+    if not cursor:
+        total = len(records)
+        if has_more:
+            total = await ports.records.count_matching(tenant, record_type, matching)
+    return Page(records[:limit], records[limit - 1].id if has_more else None, total)
 
 
 async def iter_records(

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from carrel.core.identifiers import TimestampMs
 from carrel.core.search.bm25 import TermStatistics, TermWeight
-from carrel.core.store.record import AuditEntry, Record, RecordType
+from carrel.core.store.record import AuditEntry, Record, RecordFilter, RecordType
 
 
 class Records(Protocol):
@@ -39,6 +39,27 @@ class Records(Protocol):
         self, tenant: str, record_type: RecordType, index_keys: Sequence[str]
     ) -> tuple[int, ...]:
         """Return the number of records of this tenant and type for each index key."""
+
+    async def list_matching(
+        self,
+        tenant: str,
+        record_type: RecordType,
+        filter: RecordFilter,
+        *,
+        after: str = "",
+        limit: int = 100,
+    ) -> tuple[Record, ...]:
+        """Return the tenant's records that meet every condition, ordered by id, past `after`."""
+
+    async def count_matching(
+        self, tenant: str, record_type: RecordType, filter: RecordFilter
+    ) -> int:
+        """Return the number of the tenant's records that meet every condition."""
+
+    async def count_by_key(
+        self, tenant: str, record_type: RecordType, prefix: str
+    ) -> Mapping[str, int]:
+        """Return the number of records for each index key with this prefix, in order."""
 
     async def count_terms(
         self, tenant: str, record_type: RecordType, index_key: str, terms: Sequence[str]

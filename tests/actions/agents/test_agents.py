@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from tests.support.tenants import create_tenant, race, start_after_yields
 
-from carrel.actions.agents import agents, templates
+from carrel.actions.agents import agents, overview, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.overlay import stacks
 from carrel.core.access import Actor
@@ -127,7 +127,7 @@ async def test_agents_and_templates_of_another_tenant_are_not_found(ports: Ports
             await templates.get(ports, owner, name)
         with pytest.raises(NotFound):
             await templates.delete(ports, owner, name)
-    assert (await agents.list_agents(ports, owner)).items == ()
+    assert (await overview.list_agents(ports, owner)).items == ()
     assert (await templates.list_templates(ports, owner)).items == ()
 
 
@@ -137,7 +137,7 @@ async def test_a_slug_is_free_again_after_its_agent_is_deleted(ports: Ports) -> 
     await agents.delete(ports, owner, "marco")
     second = await create_agent(ports, owner, "marco", "Marco")
     assert first.id != second.id
-    assert (await agents.list_agents(ports, owner)).items == (second,)
+    assert (await overview.list_agents(ports, owner)).items == (second,)
 
 
 @pytest.mark.parametrize("name", ["'", "\u201c\u201d", "\uff08Bob\uff09"])

@@ -14,7 +14,7 @@ from tests.support.stores import open_ports
 from tests.support.tenants import create_tenant
 
 from carrel.actions.accounts import audit
-from carrel.actions.agents import agents, templates
+from carrel.actions.agents import agents, overview, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
 from carrel.actions.overlay import pin_reviews, stacks
@@ -159,7 +159,7 @@ async def test_other_agents_that_change_make_no_accept_fail(anywhere: Ports) -> 
         return count
 
     clients = [asyncio.create_task(churn(client)) for client in range(CHURNING_CLIENTS)]
-    untouched = {agent.id for agent in (await agents.list_agents(ports, owner, limit=400)).items}
+    untouched = {agent.id for agent in (await overview.list_agents(ports, owner, limit=400)).items}
     for change in (pin_reviews.accept_for_all, pin_reviews.roll_back_for_all):
         results = await change(ports, owner, "sales", RULES, digest(b"be better"))
         by_agent = {result.agent: result for result in results}

@@ -17,6 +17,7 @@ KATE = AgentRecord(
     owner_id="per_2",
     config={"dreaming": {"enabled": True}, "unknown": 1},
     user_file=True,
+    tags=("beta", "eu"),
 )
 STORED = {
     "slug": "kate",
@@ -28,6 +29,7 @@ STORED = {
     "ownerId": "per_2",
     "config": {"dreaming": {"enabled": True}, "unknown": 1},
     "userFile": True,
+    "tags": ("beta", "eu"),
 }
 
 
@@ -45,12 +47,16 @@ def test_an_agent_is_stored_under_its_keys_and_read_back() -> None:
         "owner:per_2",
         "user-file",
         "dreaming",
+        "word:kate",
+        "tag:beta",
+        "tag:eu",
     }
 
 
 def test_defaults_are_not_stored_and_missing_keys_are_defaults() -> None:
     change = agent_change("acme", "agt_1", AgentRecord("kate", "Kate"))
-    assert (change.body, change.index_keys) == ({"slug": "kate", "name": "Kate"}, ())
+    assert change.body == {"slug": "kate", "name": "Kate"}
+    assert change.index_keys == ("template:", "word:kate")
     assert agent_from_record(stored({"slug": "kate", "name": "Kate"})).config == {}
 
 

@@ -76,7 +76,12 @@ async def test_agents_are_paged_filtered_and_found_by_prefix(
     assert (await query_data(owner, search, s="MAR"))["agents"]["items"] == [{"slug": "marco"}]
     following = '{ agents(templateId: "sales") { items { slug } } }'
     assert (await query_data(owner, following))["agents"]["items"] == [{"slug": "marco"}]
-    assert await query_error_code(owner, '{ agents(templateId: "none") { next } }') == "NOT_FOUND"
+    unknown = '{ agents(templateId: "unknown") { next } }'
+    assert await query_error_code(owner, unknown) == "NOT_FOUND"
+    await owner.patch("/v1/agents/bot-3", json={"tags": ["eu"]})
+    tagged = '{ agents(templateId: "none", tag: "eu", search: "eto") { total items { tags } } }'
+    expected = {"total": 1, "items": [{"tags": ["eu"]}]}
+    assert (await query_data(owner, tagged))["agents"] == expected
     assert (
         await query_error_code(owner, '{ agents(after: "\\u0000") { next } }') == "BAD_USER_INPUT"
     )

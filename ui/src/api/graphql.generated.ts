@@ -184,6 +184,8 @@ export type UpdateAgentInput = {
   ownerId?: InputMaybe<Scalars['ID']['input']>;
   /** Configuration: an object of at most 64 fields. */
   config?: InputMaybe<Scalars['JSON']['input']>;
+  /** Words that group agents: at most 20 of 40 lower-case characters. */
+  tags?: InputMaybe<Array<Scalars['String']['input']>>;
 };
 
 /** Changes to a profile. */

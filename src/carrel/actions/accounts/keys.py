@@ -37,6 +37,7 @@ from carrel.core.store.record import (
     CollectionRevision,
     Record,
     RecordChange,
+    RecordFilter,
     RecordType,
     deletion,
     encode_body,
@@ -279,10 +280,11 @@ async def list_keys(
         callers_keys = await ports.records.get(
             actor.tenant, RecordType.KEY, [actor.key] if actor.key else []
         )
-        return Page(tuple(key for key in callers_keys if key and key.id > cursor), None)
-    index_key = by_person_index(actor.person)
+        found = tuple(key for key in callers_keys if key and key.id > cursor)
+        return Page(found, None, None if cursor else len(found))
+    matching = RecordFilter((by_person_index(actor.person),))
     return await list_page(
-        ports, actor.tenant, RecordType.KEY, index_key=index_key, cursor=cursor, limit=limit
+        ports, actor.tenant, RecordType.KEY, matching=matching, cursor=cursor, limit=limit
     )
 
 

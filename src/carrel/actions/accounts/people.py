@@ -28,6 +28,7 @@ from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import ADMIN_ROLES, Actor, Role
 from carrel.core.accounts import FormerProfile, PersonRecord, person_from_record
 from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, ValidationError
+from carrel.core.search.name_words import filter_by_name, name_index_keys
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import (
     CollectionRevision,
@@ -42,8 +43,13 @@ from carrel.core.store.record import (
 from carrel.core.text_validation import email_key, parse_email, single_line
 from carrel.ports import Ports
 
-OWNERS_INDEX: Final = f"role:{Role.OWNER}"
-"""Index key of a tenant's owners."""
+
+def by_role_index(role: Role) -> str:
+    """Index key of the people with a role."""
+    return f"role:{role}"
+
+
+OWNERS_INDEX: Final = by_role_index(Role.OWNER)
 
 _OWNED_TYPES: Final = (RecordType.KEY, RecordType.CODE)
 """Record types deleted together with the person who owns them."""
@@ -62,9 +68,19 @@ async def get(ports: Ports, actor: Actor, id: str) -> Record:
 
 
 async def list_people(
-    ports: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
+    ports: Ports,
+    actor: Actor,
+    *,
+    q: str = "",
+    role: Role | None = None,
+    cursor: str = "",
+    limit: int = 100,
 ) -> Page[Record]:
-    return await list_page(ports, actor.tenant, RecordType.PERSON, cursor=cursor, limit=limit)
+    """List people by id; `q` finds words of name and e-mail address by their beginnings."""
+    matching = filter_by_name(q, *([by_role_index(role)] if role else []))
+    return await list_page(
+        ports, actor.tenant, RecordType.PERSON, matching=matching, cursor=cursor, limit=limit
+    )
 
 
 async def get_by_email(ports: Ports, actor: Actor, address: str) -> Record:
@@ -201,16 +217,18 @@ async def validate_person(person: PersonRecord) -> PersonRecord:
 def person_change(
     tenant: str, id: str, person: PersonRecord, existing: Record | None = None
 ) -> RecordChange:
-    index_keys = [OWNERS_INDEX] if person.role is Role.OWNER else []
+    index_keys = [by_role_index(person.role)]
     unique_keys = [_email_unique_key(tenant, person.email)]
     if person.subject:
         unique_keys.append(subject_unique_key(person.subject))
         index_keys.append(by_oidc_subject_index(id))
+    body = encode_body(_with_former_profiles(person, existing), existing)
+    index_keys += name_index_keys(RecordType.PERSON, body)
     return RecordChange(
         tenant,
         RecordType.PERSON,
         id,
-        encode_body(_with_former_profiles(person, existing), existing),
+        body,
         existing.revision if existing else 0,
         unique_keys=tuple(unique_keys),
         index_keys=tuple(index_keys),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +20,9 @@ from carrel.actions.overlay.path_clashes import check_new_stack
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.actions.records import (
     FileDrafts,
-    Page,
     commit_changes,
     get_by_id_or_slug,
     iter_records,
-    list_page,
     load_collection_revision,
     load_collection_revisions,
     record_after,
@@ -42,6 +40,7 @@ from carrel.core.agents.agent import (
 from carrel.core.agents.config import parse_config
 from carrel.core.agents.identity_name import parse_agent_name
 from carrel.core.agents.layers import upstream_stack
+from carrel.core.agents.tags import parse_tags
 from carrel.core.errors import Conflict, NotFound
 from carrel.core.identifiers import Stack
 from carrel.core.overlay.compose import resolve
@@ -67,17 +66,12 @@ class NewAgent:
     is_shared: bool = False
     owner: str | None = None
     config: Mapping[str, Any] | None = None
+    tags: Sequence[str] = ()
 
 
 async def get(ports: Ports, actor: Actor, name: str) -> Record:
     """Get an agent by id or slug. Raises NotFound."""
     return await get_by_id_or_slug(ports, actor.tenant, RecordType.AGENT, name)
-
-
-async def list_agents(
-    ports: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
-) -> Page[Record]:
-    return await list_page(ports, actor.tenant, RecordType.AGENT, cursor=cursor, limit=limit)
 
 
 @retry_on_conflict()
@@ -103,6 +97,7 @@ async def create(
         owner_id=await _check_person_id(ports, actor, new.owner),
         config=await _validate_config(ports, id, new.config or {}),
         user_file=new.human is not None,
+        tags=parse_tags(new.tags),
     )
     upstream = upstream_stack(record_after(agent_change(actor.tenant, id, agent), 0))
     pins, drafts = await _build_pin_set(ports, rules, actor.tenant, upstream)
@@ -235,6 +230,8 @@ async def _apply_patch(
         reviewed = parse_config(current.config).dreaming.review
         if reviewed and not parse_config(agent.config).dreaming.review:
             actor.require_person_admin("end the review of dreams")
+    if "tags" in fields:
+        agent = replace(agent, tags=parse_tags(agent.tags))
     if "template_id" in fields:
         template_id = await _resolve_template_id(ports, actor, agent.template_id)
         agent = replace(agent, template_id=template_id)

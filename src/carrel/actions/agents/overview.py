@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from msgspec import Struct
 
 from carrel.actions.overlay.agent_layers import load_classes, load_many_agent_layers
 from carrel.actions.policy.tenant_rules import load_rules
-from carrel.actions.records import ID_PREFIXES, Page, get_by_id_or_slug, validate_cursor
+from carrel.actions.records import (
+    ID_PREFIXES,
+    Page,
+    get_by_id_or_slug,
+    list_page,
+    validate_cursor,
+)
 from carrel.core.access import Actor
-from carrel.core.agents.agent import agent_from_record, by_template_index
+from carrel.core.agents.agent import (
+    WITHOUT_TEMPLATE_INDEX,
+    agent_from_record,
+    by_human_index,
+    by_owner_index,
+    by_template_index,
+)
 from carrel.core.agents.layers import build_stack
 from carrel.core.agents.private_access import require_full_access
+from carrel.core.agents.tags import TAG_INDEX_PREFIX, by_tag_index
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay.agent_resolution import AgentFileResolver, overridden_paths
 from carrel.core.overlay.compose import Workspace, compose, resolve
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.runs import Run
+from carrel.core.search.name_words import filter_by_name
 from carrel.core.store.blob import Blob
-from carrel.core.store.record import Record, RecordType
+from carrel.core.store.record import Record, RecordFilter, RecordType
 from carrel.ports import Ports
 
-_BATCH_SIZE = 500
+_BATCH_SIZE: Final = 500
+NO_TEMPLATE: Final = "none"
+"""Stands for agents without a template; a slug cannot be this word."""
 
 
 class PinOffer(Struct, frozen=True):
@@ -34,35 +51,72 @@ class PinOffer(Struct, frozen=True):
     source: ScopeKind
 
 
+class AgentFilter(Struct, frozen=True, forbid_unknown_fields=True):
+    """Conditions that all agents of a listing meet."""
+
+    q: str = ""
+    """Words of name and slug, each by its beginning."""
+    name_prefix: str = ""
+    """Beginning of the whole name or slug, ignoring case."""
+    template: str | None = None
+    """Id or slug, or NO_TEMPLATE."""
+    tag: str | None = None
+    human: str | None = None
+    """Id of the person that the agents work for."""
+    owner: str | None = None
+    """Id of the person who owns the agents."""
+
+
 async def list_agents(
-    ports: Ports,
-    actor: Actor,
-    *,
-    template: str | None = None,
-    name_prefix: str = "",
-    cursor: str = "",
-    limit: int = 100,
+    ports: Ports, actor: Actor, *, cursor: str = "", limit: int = 100, **conditions: Any
 ) -> Page[Record]:
-    """List agents by id, filtered by template and by prefix of name or slug.
+    """List agents by id that meet the conditions, which are fields of AgentFilter.
 
     Raises NotFound for an unknown template.
     """
-    index_key = ""
-    if template is not None:
-        index_key = by_template_index(
-            (await get_by_id_or_slug(ports, actor.tenant, RecordType.TEMPLATE, template)).id
-        )
-    validate_cursor(cursor, ID_PREFIXES[RecordType.AGENT])
-    folded_prefix, matches = name_prefix.casefold(), list[Record]()
-    batch_limit = _BATCH_SIZE if folded_prefix else limit + 1
-    while batch := await ports.records.list(
-        actor.tenant, RecordType.AGENT, index_key=index_key, after=cursor, limit=batch_limit
+    filter = AgentFilter(**conditions)
+    matching = await _record_filter(ports, actor, filter)
+    if filter.name_prefix:
+        validate_cursor(cursor, ID_PREFIXES[RecordType.AGENT])
+        return await _list_by_prefix(ports, actor, matching, filter.name_prefix, cursor, limit)
+    return await list_page(
+        ports, actor.tenant, RecordType.AGENT, matching=matching, cursor=cursor, limit=limit
+    )
+
+
+async def _record_filter(ports: Ports, actor: Actor, filter: AgentFilter) -> RecordFilter:
+    index_keys = [by_tag_index(filter.tag)] if filter.tag is not None else []
+    index_keys += [by_human_index(filter.human)] if filter.human is not None else []
+    index_keys += [by_owner_index(filter.owner)] if filter.owner is not None else []
+    if filter.template == NO_TEMPLATE:
+        index_keys.append(WITHOUT_TEMPLATE_INDEX)
+    elif filter.template is not None:
+        tenant = actor.tenant
+        template = await get_by_id_or_slug(ports, tenant, RecordType.TEMPLATE, filter.template)
+        index_keys.append(by_template_index(template.id))
+    return filter_by_name(filter.q, *index_keys)
+
+
+async def _list_by_prefix(
+    ports: Ports, actor: Actor, matching: RecordFilter, prefix: str, cursor: str, limit: int
+) -> Page[Record]:
+    words = filter_by_name(prefix).key_prefixes if any(map(str.isalnum, prefix)) else ()
+    matching = RecordFilter(matching.index_keys, (*matching.key_prefixes, *words))
+    matches = list[Record]()
+    while batch := await ports.records.list_matching(
+        actor.tenant, RecordType.AGENT, matching, after=cursor, limit=_BATCH_SIZE
     ):
-        matches += [agent for agent in batch if _has_prefix(agent, folded_prefix)]
+        matches += [agent for agent in batch if _has_prefix(agent, prefix.casefold())]
         cursor = batch[-1].id
-        if len(matches) > limit or len(batch) < batch_limit:
+        if len(matches) > limit or len(batch) < _BATCH_SIZE:
             break
     return Page(tuple(matches[:limit]), matches[limit - 1].id if len(matches) > limit else None)
+
+
+async def count_tags(ports: Ports, actor: Actor) -> Mapping[str, int]:
+    """Count the agents of each tag, in alphabetical order."""
+    counts = await ports.records.count_by_key(actor.tenant, RecordType.AGENT, TAG_INDEX_PREFIX)
+    return {key.removeprefix(TAG_INDEX_PREFIX): count for key, count in counts.items()}
 
 
 def _has_prefix(agent: Record, folded_prefix: str) -> bool:

@@ -24,6 +24,7 @@ from carrel.core.agents.template import (
     template_from_record,
 )
 from carrel.core.errors import Conflict
+from carrel.core.search.name_words import filter_by_name
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordType, deletion
 from carrel.core.text_validation import parse_unreserved_slug, single_line
@@ -36,9 +37,13 @@ async def get(ports: Ports, actor: Actor, name: str) -> Record:
 
 
 async def list_templates(
-    ports: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
+    ports: Ports, actor: Actor, *, q: str = "", cursor: str = "", limit: int = 100
 ) -> Page[Record]:
-    return await list_page(ports, actor.tenant, RecordType.TEMPLATE, cursor=cursor, limit=limit)
+    """List templates by id; `q` finds words of name and slug by their beginnings."""
+    matching = filter_by_name(q)
+    return await list_page(
+        ports, actor.tenant, RecordType.TEMPLATE, matching=matching, cursor=cursor, limit=limit
+    )
 
 
 async def create(

@@ -41,7 +41,7 @@ from carrel.core.approvals import (
 from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, ValidationError
 from carrel.core.runs import Audience
 from carrel.core.sandbox.command_arguments import hide_environment
-from carrel.core.store.record import Record, RecordType
+from carrel.core.store.record import EVERY_RECORD, Record, RecordFilter, RecordType
 from carrel.ports import Ports
 
 MAX_REASON_LENGTH: Final = 2000
@@ -171,11 +171,12 @@ async def list_approvals(
             ports,
             actor.tenant,
             RecordType.APPROVAL,
-            index_key=index_key,
+            matching=RecordFilter((index_key,)) if index_key else EVERY_RECORD,
             cursor=cursor,
             limit=limit,
         )
-        return Page(tuple(map(approval_from_record, records.items)), records.next)
+        approvals = tuple(map(approval_from_record, records.items))
+        return Page(approvals, records.next, records.total)
 
     if agent_id is not None:
         return await load_page(cursor, limit)

@@ -13,6 +13,7 @@ from carrel.core.store.record import (
     CollectionRevision,
     Record,
     RecordChange,
+    RecordFilter,
     RecordRevision,
     RecordType,
 )
@@ -64,6 +65,36 @@ class PendingRecords:
         self, tenant: str, record_type: RecordType, index_keys: Sequence[str]
     ) -> tuple[int, ...]:
         return await self._stored.count(tenant, record_type, index_keys)
+
+    async def list_matching(
+        self,
+        tenant: str,
+        record_type: RecordType,
+        filter: RecordFilter,
+        *,
+        after: str = "",
+        limit: int = 100,
+    ) -> tuple[Record, ...]:
+        changed = self._changes.records
+        stored = await self._stored.list_matching(
+            tenant, record_type, filter, after=after, limit=limit + len(changed)
+        )
+        by_id = {item.id: item for item in stored if _key(item) not in changed}
+        for (owner, type, id), pending in changed.items():
+            is_listed = type is record_type and owner == tenant and id > after
+            if is_listed and pending.record and filter.matches(pending.index_keys):
+                by_id[id] = pending.record
+        return tuple(by_id[id] for id in sorted(by_id))[:limit]
+
+    async def count_matching(
+        self, tenant: str, record_type: RecordType, filter: RecordFilter
+    ) -> int:
+        return await self._stored.count_matching(tenant, record_type, filter)
+
+    async def count_by_key(
+        self, tenant: str, record_type: RecordType, prefix: str
+    ) -> Mapping[str, int]:
+        return await self._stored.count_by_key(tenant, record_type, prefix)
 
     async def count_terms(
         self, tenant: str, record_type: RecordType, index_key: str, terms: Sequence[str]

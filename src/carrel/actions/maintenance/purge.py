@@ -24,6 +24,7 @@ from carrel.core.identifiers import Scope, ScopeKind
 from carrel.core.maintenance.text_columns import TEXT_COLUMNS, RowRewrite, purge_row
 from carrel.core.memory.memory import derived_memory_change
 from carrel.core.redaction.text_purge import TextPurge
+from carrel.core.search.name_words import replace_name_keys
 from carrel.core.store.commit import Commit, ExpectationFailed, Outcome
 from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.ports import CorruptContent, Ports
@@ -208,6 +209,7 @@ def _purged_change(purge: TextPurge, item: RecordWithKeys) -> RecordChange | Non
         return None
     if record.type is RecordType.MEMORY:
         return derived_memory_change(replace(record, body=body))
+    index_keys = replace_name_keys(record.type, body, index_keys)
     return RecordChange(
         *(record.tenant, record.type, record.id, body, record.revision),
         *(unique_keys, index_keys),

@@ -63,7 +63,7 @@ from carrel.core.runs import Audience
 from carrel.core.search.bm25 import rank_texts
 from carrel.core.search.full_text import searched_text
 from carrel.core.store.idempotency import IdempotencyKey, key_with_result
-from carrel.core.store.record import Record, RecordChange, RecordType, deletion
+from carrel.core.store.record import Record, RecordChange, RecordFilter, RecordType, deletion
 from carrel.ports import Ports
 
 DEFAULT_RESULTS: Final = 5
@@ -219,11 +219,12 @@ async def list_memories(
         ports,
         scope.tenant,
         RecordType.MEMORY,
-        index_key=agent_index_key(scope.name),
+        matching=RecordFilter((agent_index_key(scope.name),)),
         cursor=cursor,
         limit=limit,
     )
-    return Page(tuple(map(memory_from_record, records.items)), records.next)
+    memories = tuple(map(memory_from_record, records.items))
+    return Page(memories, records.next, records.total)
 
 
 async def get(ports: Ports, actor: Actor, agent: str, id: str) -> Memory:

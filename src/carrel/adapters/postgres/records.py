@@ -10,7 +10,7 @@ from carrel.adapters.postgres.read_batching import RequestBatcher
 from carrel.adapters.postgres.rows import Row, from_json, record_from_row, transpose
 from carrel.core.identifiers import TimestampMs
 from carrel.core.search.bm25 import MAX_COUNTED, TermCount, TermStatistics, TermWeight
-from carrel.core.store.record import AuditEntry, KeyReference, Record, RecordType
+from carrel.core.store.record import AuditEntry, KeyReference, Record, RecordFilter, RecordType
 from carrel.ports import request_scope
 
 _AFTER_ANY_SUFFIX: Final = "\U0010ffff"
@@ -74,6 +74,49 @@ class PostgresRecords:
         )
         counts = {position: count for position, count in rows}
         return tuple(counts.get(index + 1, 0) for index in range(len(index_keys)))
+
+    async def list_matching(
+        self,
+        tenant: str,
+        record_type: RecordType,
+        filter: RecordFilter,
+        *,
+        after: str = "",
+        limit: int = 100,
+    ) -> tuple[Record, ...]:
+        if len(filter.index_keys) < 2 and not filter.key_prefixes:
+            index_key = "".join(filter.index_keys)
+            return await self.list(
+                tenant, record_type, index_key=index_key, after=after, limit=limit
+            )
+        name = "list_records_by_keys" if filter.index_keys else "list_records_by_key_ranges"
+        first, *others = _searchable_ranges(filter)
+        owner = (searchable_text(tenant), record_type)
+        rows = await self._database.rows(name, *owner, *first, after, *transpose(others, 2), limit)
+        return tuple(map(record_from_row, rows))
+
+    async def count_matching(
+        self, tenant: str, record_type: RecordType, filter: RecordFilter
+    ) -> int:
+        owner = (searchable_text(tenant), record_type)
+        if filter.key_ranges:
+            first, *others = _searchable_ranges(filter)
+            [row] = await self._database.rows(
+                "count_records_by_keys", *owner, *first, *transpose(others, 2)
+            )
+        else:
+            [row] = await self._database.rows("count_all_records", *owner)
+        return int(row[0])
+
+    async def count_by_key(
+        self, tenant: str, record_type: RecordType, prefix: str
+    ) -> Mapping[str, int]:
+        [bounds] = _searchable_ranges(RecordFilter(key_prefixes=(prefix,)))
+        owner = (searchable_text(tenant), record_type)
+        return {
+            name: count
+            for name, count in await self._database.rows("count_index_keys", *owner, *bounds)
+        }
 
     async def count_terms(
         self, tenant: str, record_type: RecordType, index_key: str, terms: Sequence[str]
@@ -169,3 +212,7 @@ def _audit_entry_from_row(row: Row) -> AuditEntry:
 def _records_by_index(rows: Sequence[Row], count: int) -> tuple[Record | None, ...]:
     records = {row[0]: record_from_row(row, 1) for row in rows}
     return tuple(records.get(index + 1) for index in range(count))
+
+
+def _searchable_ranges(filter: RecordFilter) -> list[tuple[str | None, str | None]]:
+    return [(searchable_text(low), searchable_text(high)) for low, high in filter.key_ranges]

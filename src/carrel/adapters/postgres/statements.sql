@@ -320,6 +320,44 @@ SELECT r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
   JOIN record AS r ON r.tenant = i.tenant AND r.type = i.type AND r.id = i.id
  WHERE c.type = $1 ORDER BY i.id, i.tenant LIMIT $4;
 
+-- name: list_records_by_keys
+SELECT r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
+  FROM index_key AS i JOIN record AS r ON r.tenant = i.tenant AND r.type = i.type AND r.id = i.id
+ WHERE i.tenant = $1 AND i.type = $2 AND i.name = $3 AND $4::text > $3 AND i.id > $5
+   AND NOT EXISTS (SELECT FROM unnest($6::text[], $7::text[]) AS c (low, high)
+        WHERE NOT EXISTS (SELECT FROM index_key AS o
+              WHERE o.tenant = $1 AND o.type = $2 AND o.id = i.id
+                AND o.name >= c.low AND o.name < c.high))
+ ORDER BY i.id LIMIT $8;
+
+-- name: list_records_by_key_ranges
+SELECT r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
+  FROM (SELECT DISTINCT i.id FROM index_key AS i
+         WHERE i.tenant = $1 AND i.type = $2 AND i.name >= $3 AND i.name < $4 AND i.id > $5
+           AND NOT EXISTS (SELECT FROM unnest($6::text[], $7::text[]) AS c (low, high)
+                WHERE NOT EXISTS (SELECT FROM index_key AS o
+                      WHERE o.tenant = $1 AND o.type = $2 AND o.id = i.id
+                        AND o.name >= c.low AND o.name < c.high))
+         ORDER BY i.id LIMIT $8) AS m
+  JOIN record AS r ON r.tenant = $1 AND r.type = $2 AND r.id = m.id
+ ORDER BY m.id;
+
+-- name: count_records_by_keys
+SELECT count(DISTINCT i.id) FROM index_key AS i
+ WHERE i.tenant = $1 AND i.type = $2 AND i.name >= $3 AND i.name < $4
+   AND NOT EXISTS (SELECT FROM unnest($5::text[], $6::text[]) AS c (low, high)
+        WHERE NOT EXISTS (SELECT FROM index_key AS o
+              WHERE o.tenant = $1 AND o.type = $2 AND o.id = i.id
+                AND o.name >= c.low AND o.name < c.high));
+
+-- name: count_all_records
+SELECT count(*) FROM record WHERE tenant = $1 AND type = $2;
+
+-- name: count_index_keys
+SELECT i.name, count(*) FROM index_key AS i
+ WHERE i.tenant = $1 AND i.type = $2 AND i.name >= $3 AND i.name < $4
+ GROUP BY i.name ORDER BY i.name;
+
 -- name: collection_revisions
 SELECT collection_revisions($1, $2);
 

@@ -12,7 +12,7 @@ from carrel.adapters.sqlite.rows import RECORDS_REVISION_KEY, Row, record_from_r
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import TimestampMs
 from carrel.core.search.bm25 import MAX_COUNTED, TermCount, TermStatistics, TermWeight
-from carrel.core.store.record import AuditEntry, KeyReference, Record, RecordType
+from carrel.core.store.record import AuditEntry, KeyReference, Record, RecordFilter, RecordType
 
 
 class SqliteRecords:
@@ -72,6 +72,50 @@ class SqliteRecords:
         parameters = (json.dumps(list(index_keys)), tenant, record_type)
         counts = dict(self._reader.db.execute(STATEMENTS["count_records"], parameters).fetchall())
         return tuple(counts.get(index, 0) for index in range(len(index_keys)))
+
+    async def list_matching(
+        self,
+        tenant: str,
+        record_type: RecordType,
+        filter: RecordFilter,
+        *,
+        after: str = "",
+        limit: int = 100,
+    ) -> tuple[Record, ...]:
+        if len(filter.index_keys) < 2 and not filter.key_prefixes:
+            index_key = "".join(filter.index_keys)
+            return await self.list(
+                tenant, record_type, index_key=index_key, after=after, limit=limit
+            )
+        first, *others = filter.key_ranges
+        name = "list_records_by_keys" if filter.index_keys else "list_records_by_key_ranges"
+        parameters = (tenant, record_type, *first, after, json.dumps(others), limit)
+        rows = await self._reader.scan(
+            lambda db: db.execute(STATEMENTS[name], parameters).fetchall()
+        )
+        return tuple(map(record_from_row, rows))
+
+    async def count_matching(
+        self, tenant: str, record_type: RecordType, filter: RecordFilter
+    ) -> int:
+        name, parameters = "count_all_records", [tenant, record_type]
+        if filter.key_ranges:
+            first, *others = filter.key_ranges
+            name, parameters = "count_records_by_keys", [*parameters, *first, json.dumps(others)]
+        row = await self._reader.scan(
+            lambda db: db.execute(STATEMENTS[name], parameters).fetchone()
+        )
+        return int(row[0])
+
+    async def count_by_key(
+        self, tenant: str, record_type: RecordType, prefix: str
+    ) -> Mapping[str, int]:
+        [bounds] = RecordFilter(key_prefixes=(prefix,)).key_ranges
+        parameters = (tenant, record_type, *bounds)
+        rows = await self._reader.scan(
+            lambda db: db.execute(STATEMENTS["count_index_keys"], parameters).fetchall()
+        )
+        return dict(rows)
 
     async def count_terms(
         self, tenant: str, record_type: RecordType, index_key: str, terms: Sequence[str]

@@ -134,6 +134,7 @@ CREATE TABLE record (
     updated_at INTEGER NOT NULL,
     PRIMARY KEY (tenant, type, id)
 ) WITHOUT ROWID;
+CREATE INDEX record_by_type ON record (tenant, type);
 
 CREATE TABLE unique_key (
     name   TEXT PRIMARY KEY,

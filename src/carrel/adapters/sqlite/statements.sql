@@ -304,6 +304,45 @@ SELECT r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
   FROM index_key AS i JOIN record AS r ON r.tenant = i.tenant AND r.type = i.type AND r.id = i.id
  WHERE i.tenant = ? AND i.type = ? AND i.name = ? AND i.id > ? ORDER BY i.id LIMIT ?;
 
+-- name: list_records_by_keys
+SELECT r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
+  FROM index_key AS i CROSS JOIN record AS r
+    ON r.tenant = i.tenant AND r.type = i.type AND r.id = i.id
+ WHERE i.tenant = ?1 AND i.type = ?2 AND i.name = ?3 AND ?4 > ?3 AND i.id > ?5
+   AND NOT EXISTS (SELECT 1 FROM json_each(?6) AS c
+        WHERE NOT EXISTS (SELECT 1 FROM index_key AS o INDEXED BY index_key_by_record
+              WHERE o.tenant = ?1 AND o.type = ?2 AND o.id = i.id
+                AND o.name >= c.value ->> 0 AND o.name < c.value ->> 1))
+ ORDER BY i.id LIMIT ?7;
+
+-- name: list_records_by_key_ranges
+SELECT r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
+  FROM (SELECT DISTINCT i.id FROM index_key AS i
+         WHERE i.tenant = ?1 AND i.type = ?2 AND i.name >= ?3 AND i.name < ?4 AND i.id > ?5
+           AND NOT EXISTS (SELECT 1 FROM json_each(?6) AS c
+                WHERE NOT EXISTS (SELECT 1 FROM index_key AS o INDEXED BY index_key_by_record
+                      WHERE o.tenant = ?1 AND o.type = ?2 AND o.id = i.id
+                        AND o.name >= c.value ->> 0 AND o.name < c.value ->> 1))
+         ORDER BY i.id LIMIT ?7) AS m
+ CROSS JOIN record AS r ON r.tenant = ?1 AND r.type = ?2 AND r.id = m.id
+ ORDER BY m.id;
+
+-- name: count_records_by_keys
+SELECT count(DISTINCT i.id) FROM index_key AS i
+ WHERE i.tenant = ?1 AND i.type = ?2 AND i.name >= ?3 AND i.name < ?4
+   AND NOT EXISTS (SELECT 1 FROM json_each(?5) AS c
+        WHERE NOT EXISTS (SELECT 1 FROM index_key AS o INDEXED BY index_key_by_record
+              WHERE o.tenant = ?1 AND o.type = ?2 AND o.id = i.id
+                AND o.name >= c.value ->> 0 AND o.name < c.value ->> 1));
+
+-- name: count_all_records
+SELECT count(*) FROM record INDEXED BY record_by_type WHERE tenant = ? AND type = ?;
+
+-- name: count_index_keys
+SELECT i.name, count(*) FROM index_key AS i
+ WHERE i.tenant = ?1 AND i.type = ?2 AND i.name >= ?3 AND i.name < ?4
+ GROUP BY i.name ORDER BY i.name;
+
 -- name: set_record
 INSERT INTO record (tenant, type, id, revision, body, created_at, updated_at)
 VALUES (?, ?, ?, ?, ?, ?, ?)

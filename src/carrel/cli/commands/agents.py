@@ -20,23 +20,29 @@ Facts = Mapping[str, Any]
 @click.command()
 @server_options
 @click.option("--template", help="Only agents of this template, by id or slug.")
-def agents(as_json: bool, template: str | None, **options: Any) -> None:
-    """List the agents of the tenant: names, templates, people."""
-    rows = run_on_server(lambda client: _load_agents(client, template), options, as_json=as_json)
+@click.option("--tag", help="Only agents with this tag.")
+@click.option("--search", "q", default="", help="Only agents with these words in name or slug.")
+def agents(as_json: bool, template: str | None, tag: str | None, q: str, **options: Any) -> None:
+    """List the agents of the tenant: names, templates, people, tags."""
+
+    async def load(client: AsyncClient) -> list[Facts]:
+        return await _load_agents(client, q=q, template=template, tag=tag)
+
+    rows = run_on_server(load, options, as_json=as_json)
     if as_json:
         print_json(
             {"agents": [{k: v for k, v in row.items() if k not in _NAME_COLUMNS} for row in rows]}
         )
     else:
-        formatting.print_records(rows, ("slug", "name", *_NAME_COLUMNS, "id"))
+        table = [{**row, "tags": " ".join(row.get("tags", ()))} for row in rows]
+        formatting.print_records(table, ("slug", "name", *_NAME_COLUMNS, "tags", "id"))
 
 
 _NAME_COLUMNS = ("template", "human")
 """Columns with resolved names, for the table only. JSON output has the ids."""
 
 
-async def _load_agents(client: AsyncClient, template: str | None) -> list[Facts]:
-    template_id = None if template is None else (await client.templates.get(template)).id
+async def _load_agents(client: AsyncClient, **filters: Any) -> list[Facts]:
     templates = {row.id: row.slug for row in await client.templates.list()}
     people = {row.id: row.name for row in await client.people.list()}
     return [
@@ -45,6 +51,5 @@ async def _load_agents(client: AsyncClient, template: str | None) -> list[Facts]
             "template": templates.get(row.template_id or ""),
             "human": people.get(row.human_pair_id or ""),
         }
-        for row in await client.agents.list()
-        if template_id is None or row.template_id == template_id
+        for row in await client.agents.list(**filters)
     ]

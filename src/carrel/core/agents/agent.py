@@ -8,6 +8,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from carrel.core.agents.config import AgentConfig, config_from_stored
+from carrel.core.agents.tags import by_tag_index
+from carrel.core.search.name_words import name_index_keys
 from carrel.core.store.record import (
     Record,
     RecordChange,
@@ -19,6 +21,9 @@ from carrel.core.store.record import (
 
 USER_FILE_INDEX: Final = "user-file"
 """Index key of agents that have their own USER.md."""
+
+WITHOUT_TEMPLATE_INDEX: Final = "template:"
+"""Index key of agents without a template."""
 
 DREAMING_INDEX: Final = "dreaming"
 """Index key of agents with scheduled dreams."""
@@ -41,6 +46,8 @@ class AgentRecord(Struct, frozen=True, rename="camel", omit_defaults=True):
     """As sent, with fields that this version does not know."""
     user_file: bool = False
     """Whether the agent has its own USER.md."""
+    tags: tuple[str, ...] = ()
+    """In alphabetical order."""
 
     @property
     def known_config(self) -> AgentConfig:
@@ -87,9 +94,13 @@ def agent_change(
     tenant: str, id: str, agent: AgentRecord, existing: Record | None = None
 ) -> RecordChange:
     """Record change that creates an agent or replaces the existing one."""
-    index_keys = [by_template_index(agent.template_id)] if agent.template_id else []
+    template_id = agent.template_id
+    index_keys = [by_template_index(template_id) if template_id else WITHOUT_TEMPLATE_INDEX]
     index_keys += [by_human_index(agent.human_pair_id)] if agent.human_pair_id else []
     index_keys += [by_owner_index(agent.owner_id)] if agent.owner_id else []
+    body = encode_body(agent, existing)
+    index_keys += name_index_keys(RecordType.AGENT, body)
+    index_keys += [by_tag_index(tag) for tag in agent.tags]
     index_keys += [USER_FILE_INDEX] if agent.user_file else []
     config = agent.known_config
     index_keys += [DREAMING_INDEX] if config.dreaming.enabled else []
@@ -98,7 +109,7 @@ def agent_change(
         tenant,
         RecordType.AGENT,
         id,
-        encode_body(agent, existing),
+        body,
         existing.revision if existing else 0,
         unique_keys=(unique_key(tenant, RecordType.AGENT, "slug", agent.slug),),
         index_keys=tuple(index_keys),

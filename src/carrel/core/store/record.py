@@ -5,7 +5,7 @@ A record changes inside a Commit, in the same transaction as files, so both stay
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
@@ -144,6 +144,30 @@ def encode_body(body: Struct, previous: Record | None = None) -> dict[str, Any]:
 def deletion(record: Record) -> RecordChange:
     """Change that deletes the record if it is unchanged."""
     return RecordChange(record.tenant, record.type, record.id, None, record.revision)
+
+
+class RecordFilter(Struct, frozen=True):
+    """Records that a listing shows: those that meet every condition."""
+
+    index_keys: tuple[str, ...] = ()
+    """Index keys that the record has."""
+    key_prefixes: tuple[str, ...] = ()
+    """For each of them, the record has an index key that begins with it."""
+
+    @property
+    def key_ranges(self) -> list[tuple[str, str]]:
+        """Conditions as ranges of index keys, lower bound included, the most selective first."""
+        exact = [(key, f"{key}\x01") for key in self.index_keys]
+        return exact + [(prefix, f"{prefix}\U0010ffff") for prefix in self.key_prefixes]
+
+    def matches(self, index_keys: Sequence[str]) -> bool:
+        """Whether a record with these index keys meets every condition."""
+        return set(self.index_keys) <= set(index_keys) and all(
+            any(key.startswith(prefix) for key in index_keys) for prefix in self.key_prefixes
+        )
+
+
+EVERY_RECORD: Final = RecordFilter()
 
 
 class KeyReference(Struct, frozen=True, gc=False):

@@ -7,7 +7,9 @@ from typing import Any, Final
 from ariadne import ObjectType, QueryType
 
 from carrel.actions.agents import agents, overview, templates
+from carrel.actions.records import Page
 from carrel.core.access import Permission
+from carrel.core.store.record import Record
 from carrel.server.graphql.arguments import parse_cursor
 from carrel.server.graphql.context import Info
 from carrel.server.graphql.tenant import load_person
@@ -16,29 +18,33 @@ from carrel.server.graphql.types import AgentType, NamedRecordType, PageType, Pe
 query: Final = QueryType()
 agent: Final = ObjectType("Agent")
 template: Final = ObjectType("Template")
+_CONDITIONS: Final = {
+    "starts_with": "name_prefix",
+    "template_id": "template",
+    "search": "q",
+    "tag": "tag",
+}
+"""Fields of AgentFilter by argument."""
 TYPES: Final = (query, agent, template)
 
 
 @query.field("agents")
 async def list_agents(
-    _: Any,
-    info: Info,
-    first: int,
-    after: str,
-    starts_with: str,
-    template_id: str | None = None,
+    _: Any, info: Info, first: int, after: str, **filters: Any
 ) -> PageType[AgentType]:
     context = info.context
     context.require(Permission.TENANT_READ)
+    conditions = {_CONDITIONS[name]: value for name, value in filters.items()}
+    cursor = parse_cursor(after)
     page = await overview.list_agents(
-        context.ports,
-        context.actor,
-        template=template_id,
-        name_prefix=starts_with,
-        cursor=parse_cursor(after),
-        limit=first,
+        context.ports, context.actor, cursor=cursor, limit=first, **conditions
     )
-    return PageType([context.agent_from_record(record) for record in page.items], page.next)
+    return _agent_page(info, page)
+
+
+def _agent_page(info: Info, page: Page[Record]) -> PageType[AgentType]:
+    agents = [info.context.agent_from_record(record) for record in page.items]
+    return PageType(agents, page.next, page.total)
 
 
 @query.field("agent")
@@ -74,7 +80,9 @@ async def list_templates(_: Any, info: Info, first: int, after: str) -> PageType
     context.require(Permission.TENANT_READ)
     cursor = parse_cursor(after)
     page = await templates.list_templates(context.ports, context.actor, cursor=cursor, limit=first)
-    return PageType([NamedRecordType.from_record(record) for record in page.items], page.next)
+    return PageType(
+        [NamedRecordType.from_record(record) for record in page.items], page.next, page.total
+    )
 
 
 @query.field("template")
@@ -101,4 +109,6 @@ async def list_followers(
     page = await overview.list_agents(
         context.ports, context.actor, template=source.id, cursor=cursor, limit=first
     )
-    return PageType([context.agent_from_record(record) for record in page.items], page.next)
+    return PageType(
+        [context.agent_from_record(record) for record in page.items], page.next, page.total
+    )

@@ -65,7 +65,7 @@ async def update_agent(_: Any, info: Info, id: str, input: ArgumentMap) -> Agent
     changes = dict(input)
     if "config" in input:
         changes["config"] = parse_config(input["config"])
-    require_not_null(to_camel_case_keys(changes), ("name", "slug", "isShared"))
+    require_not_null(to_camel_case_keys(changes), ("name", "slug", "isShared", "tags"))
     record = await agents.patch(context.ports, context.actor, id, changes)
     return context.agent_from_record(record)
 

@@ -22,6 +22,7 @@ Item = TypeVar("Item")
 class PageType(Struct, Generic[Item], frozen=True):
     items: list[Item]
     next: str | int | None
+    total: int | None = None
 
 
 class ViewerType(Struct, frozen=True):
@@ -75,6 +76,7 @@ class AgentType(Struct, frozen=True):
     is_shared: bool
     owner_id: str | None
     config: Mapping[str, Any]
+    tags: tuple[str, ...]
     created_at: TimestampMs
     updated_at: TimestampMs
 
@@ -92,6 +94,7 @@ class AgentType(Struct, frozen=True):
             is_shared=agent.is_shared,
             owner_id=agent.owner_id,
             config=agent.config,
+            tags=agent.tags,
             created_at=record.created_at,
             updated_at=record.updated_at,
         )

@@ -38,6 +38,15 @@ Slug = Annotated[
 Id = Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
 
 
+Total = Annotated[
+    int | None,
+    Meta(description="Number of items on all pages; only on the first, null if not known."),
+]
+Search = Annotated[
+    str, Meta(max_length=200, description="Words of the names, each by its beginning.")
+]
+
+
 class PageQuery(RequestModel, frozen=True):
     """Page size and position."""
 

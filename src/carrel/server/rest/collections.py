@@ -17,6 +17,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from msgspec import structs
+
 from carrel.actions.records import Page
 from carrel.core.access import Actor, Permission
 from carrel.core.errors import NotFound, Refusal
@@ -45,7 +47,7 @@ Refusals: TypeAlias = tuple[type[Refusal], ...]
 
 
 class ListAction(Protocol):
-    """Action that returns one page of records."""
+    """Action that returns one page of records; other filters are those of its query."""
 
     async def __call__(
         self, ports: Ports, actor: Actor, *, cursor: str, limit: int
@@ -88,14 +90,13 @@ class RecordCollection:
         list_records: ListAction,
         page_model: Callable[..., ResponseModel],
         refusals: Refusals = (),
+        *,
+        query: type[PageQuery] = PageQuery,
     ) -> Endpoint:
         async def run(request: Request[None, PageQuery]) -> Response:
-            query = request.query
-            page = await list_records(
-                request.ports, request.actor, cursor=query.cursor, limit=query.limit
-            )
+            page = await list_records(request.ports, request.actor, **structs.asdict(request.query))
             items = await self.load_models(request, page.items)
-            return Response.json(page_model(items=items, next=page.next))
+            return Response.json(page_model(items=items, next=page.next, total=page.total))
 
         return self._declare(
             f"list_{self.name}",
@@ -103,7 +104,7 @@ class RecordCollection:
             run,
             refusals,
             permission=self.read_permission,
-            query=PageQuery,
+            query=query,
             responses={200: page_model},
         )
 

@@ -22,7 +22,7 @@ async def test_a_secret_is_stored_listed_deleted_and_never_returned(
     again = await owner.put(url, json={"value": VALUE + "!"})
     assert again.json()["createdAt"] == stored.json()["createdAt"]
     listed = await owner.get("/v1/secrets")
-    assert listed.json() == {"items": [again.json()], "next": None}
+    assert listed.json() == {"items": [again.json()], "next": None, "total": 1}
     responses = [stored, again, listed, await owner.get(url), await owner.get("/v1/audit")]
     assert not [
         answer for answer in responses if "hunter2" in answer.text or "sealed" in answer.text

@@ -27,6 +27,7 @@ async def test_a_record_is_created_read_by_id_and_slug_and_deleted(
     assert (await owner.get(f"/v1/{collection}")).json() == {
         "items": [created.json()],
         "next": None,
+        "total": 1,
     }
     assert (await owner.delete(f"/v1/{collection}/marco")).status_code == 204
     for name in (id, "marco", "%00", "x" * 2000):
@@ -149,3 +150,60 @@ async def test_slug_and_name_can_change_but_a_slug_in_use_is_409(
         assert (await owner.patch(f"/v1/{collection}/mark", json=wrong)).status_code == 400
     unchanged = await owner.patch(f"/v1/{collection}/mark", json={})
     assert unchanged.json() == changed.json()
+
+
+async def test_agents_are_listed_by_tag_name_template_and_person(
+    owner: httpx.AsyncClient,
+) -> None:
+    template = (await owner.post("/v1/templates", json={"slug": "sales", "name": "Sales"})).json()
+    person = (await owner.get("/v1/people")).json()["items"][0]["id"]
+    agents: list[dict[str, Any]] = [
+        {"slug": "ada", "name": "Ada Lovelace", "tags": ["eu", "beta", "eu"]},
+        {"slug": "adam", "name": "Adam", "tags": ["eu"], "templateId": "sales"},
+        {"slug": "eve", "name": "Eve", "humanPairId": person, "ownerId": person},
+    ]
+    for agent in agents:
+        assert (await owner.post("/v1/agents", json=agent)).status_code == 201
+
+    async def listed(**query: str) -> list[str]:
+        page = (await owner.get("/v1/agents", params=query)).json()
+        assert page["total"] == len(page["items"])
+        return [agent["slug"] for agent in page["items"]]
+
+    assert await listed() == ["ada", "adam", "eve"]
+    assert await listed(tag="eu") == ["ada", "adam"]
+    assert await listed(tag="beta", q="love") == ["ada"]
+    assert await listed(q="ÁD") == ["ada", "adam"]
+    assert await listed(q="lace") == await listed(q="%") == []
+    assert await listed(template="sales") == await listed(template=template["id"]) == ["adam"]
+    assert await listed(template="none") == ["ada", "eve"]
+    assert await listed(human=person, owner=person) == ["eve"]
+    assert (await owner.get("/v1/agents?template=unknown")).status_code == 404
+    assert (await owner.get("/v1/agents?tag=EU")).status_code == 400
+    tags = (await owner.get("/v1/tags")).json()["items"]
+    assert tags == [{"tag": "beta", "agents": 1}, {"tag": "eu", "agents": 2}]
+    page = (await owner.get("/v1/agents?limit=2")).json()
+    assert (len(page["items"]), page["total"]) == (2, 3)
+    rest = (await owner.get(f"/v1/agents?limit=2&cursor={page['next']}")).json()
+    assert ([agent["slug"] for agent in rest["items"]], rest["total"]) == (["eve"], None)
+    [found] = (await owner.get("/v1/templates?q=sal")).json()["items"]
+    assert found["slug"] == "sales"
+    assert (await owner.get("/v1/people?q=nobody")).json()["items"] == []
+    assert (await owner.get("/v1/people?role=owner")).json()["items"][0]["id"] == person
+
+
+async def test_tags_are_validated_changed_and_cleared(owner: httpx.AsyncClient) -> None:
+    created = await owner.post("/v1/agents", json={**MARCO, "tags": ["eu", "beta", "eu"]})
+    assert created.json()["tags"] == ["beta", "eu"]
+    many = [f"t{number}" for number in range(21)]
+    for tags in (["EU"], ["a b"], ["-a"], ["a" * 41], [1], "eu", None, many):
+        refused = await owner.patch("/v1/agents/marco", json={"tags": tags})
+        assert refused.status_code == 400, tags
+    await owner.put("/v1/secrets/word", json={"value": "hunter-eleven"})
+    secret = await owner.patch("/v1/agents/marco", json={"tags": ["hunter-eleven"]})
+    assert (secret.status_code, "hunter" in secret.text) == (400, False)
+    changed = await owner.patch("/v1/agents/marco", json={"tags": ["vip"]})
+    assert changed.json()["tags"] == ["vip"]
+    assert (await owner.get("/v1/agents?tag=eu")).json()["items"] == []
+    assert (await owner.patch("/v1/agents/marco", json={"tags": []})).json()["tags"] == []
+    assert (await owner.get("/v1/tags")).json()["items"] == []

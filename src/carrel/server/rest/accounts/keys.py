@@ -17,7 +17,7 @@ from carrel.core.errors import Busy, Conflict, Forbidden, NotFound
 from carrel.core.identifiers import TimestampMs
 from carrel.core.store.record import Record
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
-from carrel.server.http.query_fields import Id, Line
+from carrel.server.http.query_fields import Id, Line, Total
 from carrel.server.http.response import Response
 from carrel.server.rest.collections import RecordCollection
 from carrel.server.rest.files.file_models import Rfc3339, rfc3339
@@ -71,6 +71,7 @@ class CreatedKeyModel(KeyModel, frozen=True):
 class KeyPageModel(ResponseModel, frozen=True):
     items: list[KeyModel]
     next: str | None
+    total: Total
 
 
 def key_to_model(record: Record, last_used: TimestampMs | None) -> KeyModel:

@@ -13,13 +13,20 @@ from carrel.core.accounts import PersonRecord, person_from_record
 from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, WorkspaceTooLarge
 from carrel.core.store.record import Record
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel
-from carrel.server.http.query_fields import Email, Line
+from carrel.server.http.query_fields import Email, Line, PageQuery, Search, Total
 from carrel.server.rest.collections import RecordCollection, each_record
 from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
 TimeZone = Annotated[
     str, Meta(min_length=1, max_length=64, description="IANA time zone, for example Europe/Paris.")
 ]
+
+
+class PersonQuery(PageQuery, frozen=True):
+    """Filters of the list of people."""
+
+    q: Search = ""
+    role: Role | None = None
 
 
 class CreatePersonBody(RequestModel, frozen=True):
@@ -57,6 +64,7 @@ class PersonModel(ResponseModel, frozen=True):
 class PersonPageModel(ResponseModel, frozen=True):
     items: list[PersonModel]
     next: str | None
+    total: Total
 
 
 def person_to_model(record: Record) -> PersonModel:
@@ -87,7 +95,9 @@ _PEOPLE: Final = RecordCollection(
     "people", "/v1/people", "People", PersonModel, each_record(person_to_model), people.get
 )
 ENDPOINTS: Final = (
-    _PEOPLE.list("List the people of the tenant.", people.list_people, PersonPageModel),
+    _PEOPLE.list(
+        "List the people of the tenant.", people.list_people, PersonPageModel, query=PersonQuery
+    ),
     _PEOPLE.create(
         "Create a person. Only an owner can create owners.",
         CreatePersonBody,

@@ -12,7 +12,7 @@ from carrel.core.errors import Busy, NotFound, ValidationError
 from carrel.core.redaction.redactor import MAX_SECRET_BYTES, MIN_SECRET_LENGTH
 from carrel.core.store.record import Record
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
-from carrel.server.http.query_fields import Id
+from carrel.server.http.query_fields import Id, Total
 from carrel.server.http.response import Response
 from carrel.server.rest.collections import RecordCollection, each_record
 from carrel.server.rest.files.file_models import Rfc3339, rfc3339
@@ -35,6 +35,7 @@ class SecretModel(ResponseModel, frozen=True):
 class SecretPageModel(ResponseModel, frozen=True):
     items: list[SecretModel]
     next: str | None
+    total: Total
 
 
 def secret_to_model(record: Record) -> SecretModel:

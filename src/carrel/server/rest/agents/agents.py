@@ -7,17 +7,36 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from carrel.actions.agents import agents
+from carrel.actions.agents import agents, overview
+from carrel.core.access import Permission
 from carrel.core.agents.agent import agent_from_record
+from carrel.core.agents.tags import MAX_TAGS, TAG_PATTERN
 from carrel.core.errors import Busy, Conflict, NotFound, ValidationError, WorkspaceTooLarge
 from carrel.core.store.record import Record
-from carrel.server.http.endpoint import Request, RequestModel, ResponseModel
-from carrel.server.http.query_fields import Id, Line, Slug
+from carrel.server.http.endpoint import Request, RequestModel, Response, ResponseModel, endpoint
+from carrel.server.http.query_fields import Id, Line, PageQuery, Search, Slug, Total
 from carrel.server.rest.collections import RecordCollection, each_record
 from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
 TemplateRef = Annotated[Id, Meta(description="Id or slug.")]
 Config = Annotated[dict[str, Any], Meta(max_length=64)]
+Tag = Annotated[str, Meta(pattern=TAG_PATTERN)]
+Tags = Annotated[
+    tuple[Tag, ...],
+    Meta(max_length=MAX_TAGS, description="Words that group agents; sorted, each once."),
+]
+
+
+class AgentQuery(PageQuery, frozen=True):
+    """Filters of the list of agents."""
+
+    q: Search = ""
+    tag: Annotated[Tag, Meta(description="Only agents with this tag.")] | None = None
+    template: (
+        Annotated[Id, Meta(description="Template, by id or slug; `none`: without one.")] | None
+    ) = None
+    human: Annotated[Id, Meta(description="Only agents that work for this person.")] | None = None
+    owner: Annotated[Id, Meta(description="Only agents that this person owns.")] | None = None
 
 
 class CreateAgentBody(RequestModel, frozen=True):
@@ -28,6 +47,7 @@ class CreateAgentBody(RequestModel, frozen=True):
     is_shared: bool = False
     owner_id: Id | None = None
     config: Config = msgspec.field(default_factory=dict)
+    tags: Tags = ()
 
 
 class UpdateAgentBody(RequestModel, frozen=True):
@@ -38,6 +58,7 @@ class UpdateAgentBody(RequestModel, frozen=True):
     is_shared: bool | UnsetType = UNSET
     owner_id: Id | UnsetType | None = UNSET
     config: Config | UnsetType = UNSET
+    tags: Tags | UnsetType = UNSET
 
 
 class AgentModel(ResponseModel, frozen=True):
@@ -49,6 +70,7 @@ class AgentModel(ResponseModel, frozen=True):
     is_shared: bool
     owner_id: str | None
     config: dict[str, Any]
+    tags: list[str]
     created_at: Rfc3339
     updated_at: Rfc3339
 
@@ -56,6 +78,7 @@ class AgentModel(ResponseModel, frozen=True):
 class AgentPageModel(ResponseModel, frozen=True):
     items: list[AgentModel]
     next: str | None
+    total: Total
 
 
 def agent_to_model(record: Record) -> AgentModel:
@@ -69,6 +92,7 @@ def agent_to_model(record: Record) -> AgentModel:
         is_shared=agent.is_shared,
         owner_id=agent.owner_id,
         config=dict(agent.config),
+        tags=list(agent.tags),
         created_at=rfc3339(record.created_at),
         updated_at=rfc3339(record.updated_at),
     )
@@ -84,6 +108,7 @@ async def _create(request: Request[CreateAgentBody]) -> Record:
         is_shared=body.is_shared,
         owner=body.owner_id,
         config=body.config,
+        tags=body.tags,
     )
     return await agents.create(request.ports, request.actor, new_agent, request.idempotency_key)
 
@@ -92,11 +117,38 @@ async def _get_created(request: Request[CreateAgentBody]) -> Record:
     return await agents.get(request.ports, request.actor, request.body.slug)
 
 
+class TagCountModel(ResponseModel, frozen=True):
+    tag: str
+    agents: Annotated[int, Meta(ge=1)]
+    """Number of agents with the tag."""
+
+
+class TagListModel(ResponseModel, frozen=True):
+    items: list[TagCountModel]
+
+
+@endpoint(
+    "GET",
+    "/v1/tags",
+    permission=Permission.TENANT_READ,
+    responses={200: TagListModel},
+    tag="Agents",
+)
+async def list_tags(request: Request[None]) -> Response:
+    """List the tags of agents, with the number of agents of each."""
+    counts = await overview.count_tags(request.ports, request.actor)
+    items = [TagCountModel(tag=tag, agents=count) for tag, count in counts.items()]
+    return Response.json(TagListModel(items=items))
+
+
 _AGENTS: Final = RecordCollection(
     "agents", "/v1/agents", "Agents", AgentModel, each_record(agent_to_model), agents.get
 )
 ENDPOINTS: Final = (
-    _AGENTS.list("List agents.", agents.list_agents, AgentPageModel),
+    list_tags,
+    _AGENTS.list(
+        "List agents by id.", overview.list_agents, AgentPageModel, (NotFound,), query=AgentQuery
+    ),
     _AGENTS.create(
         "Create an agent, optionally from a template.",
         CreateAgentBody,
@@ -106,7 +158,7 @@ ENDPOINTS: Final = (
     ),
     _AGENTS.get("Get an agent by id or slug."),
     _AGENTS.patch(
-        """Update an agent: slug, name, template, paired person, owner or config.
+        """Update an agent: slug, name, template, paired person, owner, tags or config.
 
         IDENTITY.md and USER.md are updated in the same commit.
         """,

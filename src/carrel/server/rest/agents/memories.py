@@ -15,7 +15,7 @@ from carrel.core.memory import memory as core
 from carrel.core.runs import Audience
 from carrel.core.store.idempotency import id_from_number
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
-from carrel.server.http.query_fields import PageQuery
+from carrel.server.http.query_fields import PageQuery, Total
 from carrel.server.http.response import Response
 from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
@@ -68,6 +68,7 @@ class MemoryModel(ResponseModel, frozen=True):
 class MemoryPageModel(ResponseModel, frozen=True):
     items: list[MemoryModel]
     next: str | None
+    total: Total
 
 
 def memory_to_model(memory: core.Memory) -> MemoryModel:
@@ -106,12 +107,18 @@ async def list_memories(request: Request[None, MemoryListQuery]) -> Response:
     name, query = request.params["id"], request.query
     if query.q is not None:
         hits = await memories.search(request.ports, request.actor, name, query.q, limit=query.limit)
-        return Response.json(MemoryPageModel(items=[_hit_to_model(hit) for hit in hits], next=None))
+        return Response.json(
+            MemoryPageModel(items=[_hit_to_model(hit) for hit in hits], next=None, total=len(hits))
+        )
     page = await memories.list_memories(
         request.ports, request.actor, name, cursor=query.cursor, limit=query.limit
     )
     return Response.json(
-        MemoryPageModel(items=[memory_to_model(memory) for memory in page.items], next=page.next)
+        MemoryPageModel(
+            items=[memory_to_model(memory) for memory in page.items],
+            next=page.next,
+            total=page.total,
+        )
     )
 
 

@@ -12,9 +12,15 @@ from carrel.core.agents.template import template_from_record
 from carrel.core.errors import Busy, Conflict, NotFound
 from carrel.core.store.record import Record
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel
-from carrel.server.http.query_fields import Line, Slug
+from carrel.server.http.query_fields import Line, PageQuery, Search, Slug, Total
 from carrel.server.rest.collections import RecordCollection
 from carrel.server.rest.files.file_models import Rfc3339, rfc3339
+
+
+class TemplateQuery(PageQuery, frozen=True):
+    """Filters of the list of templates."""
+
+    q: Search = ""
 
 
 class CreateTemplateBody(RequestModel, frozen=True):
@@ -40,6 +46,7 @@ class TemplateModel(ResponseModel, frozen=True):
 class TemplatePageModel(ResponseModel, frozen=True):
     items: list[TemplateModel]
     next: str | None
+    total: Total
 
 
 async def _load_models(
@@ -77,7 +84,9 @@ _TEMPLATES: Final = RecordCollection(
     "templates", "/v1/templates", "Templates", TemplateModel, _load_models, templates.get
 )
 ENDPOINTS: Final = (
-    _TEMPLATES.list("List templates.", templates.list_templates, TemplatePageModel),
+    _TEMPLATES.list(
+        "List templates by id.", templates.list_templates, TemplatePageModel, query=TemplateQuery
+    ),
     _TEMPLATES.create(
         "Create a template.",
         CreateTemplateBody,

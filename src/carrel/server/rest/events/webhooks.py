@@ -17,7 +17,7 @@ from carrel.core.store.record import Record
 from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, webhook_from_record
 from carrel.ports import Ports
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
-from carrel.server.http.query_fields import PageQuery
+from carrel.server.http.query_fields import PageQuery, Total
 from carrel.server.http.response import Response
 from carrel.server.rest.collections import RecordCollection, each_record
 from carrel.server.rest.files.file_models import Rfc3339, rfc3339
@@ -57,6 +57,7 @@ class WebhookModel(ResponseModel, frozen=True):
 class WebhookPageModel(ResponseModel, frozen=True):
     items: list[WebhookModel]
     next: str | None
+    total: Total
 
 
 class DeliveryAttemptModel(ResponseModel, frozen=True):

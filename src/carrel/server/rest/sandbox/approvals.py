@@ -16,7 +16,7 @@ from carrel.core.identifiers import TimestampMs
 from carrel.core.runs import Audience
 from carrel.ports import Ports
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
-from carrel.server.http.query_fields import Id, PageQuery
+from carrel.server.http.query_fields import Id, PageQuery, Total
 from carrel.server.http.response import Response
 from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
@@ -93,6 +93,7 @@ class ApprovalModel(ResponseModel, frozen=True):
 class ApprovalPageModel(ResponseModel, frozen=True):
     items: list[ApprovalModel]
     next: str | None = None
+    total: Total = None
 
 
 async def approval_to_model(ports: Ports, approval: Approval) -> ApprovalModel:
@@ -155,7 +156,7 @@ async def list_approvals(request: Request[None, ApprovalListQuery]) -> Response:
         limit=query.limit,
     )
     items = [await approval_to_model(request.ports, approval) for approval in page.items]
-    return Response.json(ApprovalPageModel(items=items, next=page.next))
+    return Response.json(ApprovalPageModel(items=items, next=page.next, total=page.total))
 
 
 @endpoint(
