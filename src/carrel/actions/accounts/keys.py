@@ -280,8 +280,8 @@ async def list_keys(
         callers_keys = await ports.records.get(
             actor.tenant, RecordType.KEY, [actor.key] if actor.key else []
         )
-        found = tuple(key for key in callers_keys if key and key.id > cursor)
-        return Page(found, None, None if cursor else len(found))
+        own_keys = tuple(key for key in callers_keys if key and key.id > cursor)
+        return Page(own_keys, None, None if cursor else len(own_keys))
     matching = RecordFilter((by_person_index(actor.person),))
     return await list_page(
         ports, actor.tenant, RecordType.KEY, matching=matching, cursor=cursor, limit=limit

@@ -186,8 +186,8 @@ async def test_agents_are_listed_by_tag_name_template_and_person(
     assert (len(page["items"]), page["total"]) == (2, 3)
     rest = (await owner.get(f"/v1/agents?limit=2&cursor={page['next']}")).json()
     assert ([agent["slug"] for agent in rest["items"]], rest["total"]) == (["eve"], None)
-    [found] = (await owner.get("/v1/templates?q=sal")).json()["items"]
-    assert found["slug"] == "sales"
+    [listed_template] = (await owner.get("/v1/templates?q=sal")).json()["items"]
+    assert listed_template["slug"] == "sales"
     assert (await owner.get("/v1/people?q=nobody")).json()["items"] == []
     assert (await owner.get("/v1/people?role=owner")).json()["items"][0]["id"] == person
 
