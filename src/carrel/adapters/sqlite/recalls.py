@@ -55,11 +55,16 @@ class SqliteRecalls:
         upto = _MAX_TIMESTAMP if before is None else before
         rows = [(tenant, agent, memory, upto) for memory in memories]
         return await self._writer.submit(
-            lambda db, _: db.executemany(STATEMENTS["delete_recalls"], rows).rowcount if rows else 0
+            lambda db, _: (
+                db.executemany(STATEMENTS["delete_recalls"], rows).rowcount if rows else 0
+            ),
+            frees_space=True,
         )
 
     async def prune(self, tenant: str, agent: str, before: TimestampMs) -> int:
         parameters = (tenant, agent, before)
         return await self._writer.submit(
-            lambda db, _: db.execute(STATEMENTS["prune_recalls"], parameters).rowcount, is_long=True
+            lambda db, _: db.execute(STATEMENTS["prune_recalls"], parameters).rowcount,
+            is_long=True,
+            frees_space=True,
         )
