@@ -44,6 +44,14 @@ async def test_an_unusable_transcripts_directory_is_refused_when_set(
             await agents.create(ports, ada, NewAgent("luis", "Luis", config=unusable))
 
 
+async def test_a_directory_in_which_no_file_name_fits_is_refused_when_set(tmp_path: File) -> None:
+    mirror = DirectoryTranscriptMirror(tmp_path)
+    folder = "/".join(["x" * 99] * 39)[: 4000 - len(f"{tmp_path}/")]
+    await mirror.check(folder[:3700])
+    with pytest.raises(ValidationError, match="transcriptsDir"):
+        await mirror.check(folder)
+
+
 async def test_a_transcripts_directory_of_another_agent_is_refused_when_set(
     tmp_path: File, anywhere: Ports
 ) -> None:

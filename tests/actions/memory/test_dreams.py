@@ -341,6 +341,21 @@ async def test_a_rejected_proposal_writes_nothing_and_may_be_proposed_again(
     assert [item.memory for item in (await marco.dreams()).dream.promoted] == [tea.id]
 
 
+@pytest.mark.parametrize("approves", [True, False])
+async def test_the_audit_names_the_answer_to_a_proposal_its_person_and_key(
+    marco: MemoryAgent, approves: bool
+) -> None:
+    await marco.set(review=True)
+    tea = await marco.learn("Ada likes tea")
+    id, answer = (await marco.dreams()).dream.id, dreams.approve if approves else dreams.reject
+    await answer(marco.ports, marco.owner, "marco", id)
+    [entry, *_] = await marco.ports.records.audit(marco.owner.tenant)
+    expected = "dream: 1 promoted, as reviewed" if approves else "reject a dream"
+    assert (entry.author, entry.reason) == (marco.owner.name, expected)
+    assert entry.key == marco.owner.key_reference
+    assert entry.subjects == (f"dream/{id}", f"agent/{tea.agent}")
+
+
 async def test_a_secret_in_the_reason_of_a_rejection_is_redacted(marco: MemoryAgent) -> None:
     await secrets.put(marco.ports, marco.owner, "door", "hunter2-hunter2")
     await marco.set(review=True)

@@ -306,7 +306,7 @@ async def _commit_approval(
         *committed,
         at=timestamp,
         idempotency_key=idempotency_key,
-        audit_subjects=(f"{RecordType.DREAM}/{id}", f"{RecordType.AGENT}/{scope.name}"),
+        audit_subjects=_audit_subjects(id, scope),
     )
 
 
@@ -321,14 +321,14 @@ async def reject(
     """Reject a proposal; its memories may be proposed again. Raises Conflict."""
     scope = await load_writable_scope(ports, actor, agent)
     await authorize_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
-    await _commit_rejection(ports, actor.name, scope, id, reason, idempotency_key)
+    await _commit_rejection(ports, actor, scope, id, reason, idempotency_key)
     return await _load_report(ports, scope, await _get_record(ports, scope, id))
 
 
 @retry_on_conflict()
 async def _commit_rejection(
     ports: Ports,
-    author: str,
+    author: Actor,
     scope: Scope,
     id: str,
     reason: str,
@@ -338,7 +338,7 @@ async def _commit_rejection(
     record = await _get_record(ports, scope, id)
     _require_proposed(record)
     redacted_reason = rules.redact_text(reason)
-    change = close_proposal(record, DreamStatus.REJECTED, author, timestamp, redacted_reason)
+    change = close_proposal(record, DreamStatus.REJECTED, author.name, timestamp, redacted_reason)
     await memory_files.commit_memory_files(
         ports,
         rules,
@@ -348,7 +348,13 @@ async def _commit_rejection(
         [change],
         at=timestamp,
         idempotency_key=idempotency_key,
+        audit_subjects=_audit_subjects(id, scope),
     )
+
+
+def _audit_subjects(id: str, scope: Scope) -> tuple[str, ...]:
+    """Subjects of the audit of an answer to a proposal."""
+    return (f"{RecordType.DREAM}/{id}", f"{RecordType.AGENT}/{scope.name}")
 
 
 def _redact_promotions(dream: Dream, rules: TenantRules) -> Dream:
