@@ -25,7 +25,7 @@ from carrel.core.identifiers import Path, ScopeKind, Stack
 from carrel.core.overlay import agent_writes, planned_writes
 from carrel.core.overlay.agent_resolution import AgentFileResolver, file_from_version
 from carrel.core.overlay.agent_writes import NewContent
-from carrel.core.overlay.compose import File, Layers
+from carrel.core.overlay.compose import File, Layers, resolve
 from carrel.core.overlay.placeholders import render_bytes
 from carrel.core.overlay.planned_writes import PlannedWrite, path_occupied_error
 from carrel.core.overlay.write_condition import UNCONDITIONAL, WriteCondition
@@ -124,11 +124,25 @@ class FileWriter(Struct, frozen=True, gc=False):
         return result
 
     async def check_before_upload(self) -> TenantRules:
-        """Return the current rules if the file may be written, before its content is received."""
+        """Return the current rules if the file may be written, before its content is received.
+
+        The condition is checked too, and again by the commit.
+        """
         await self._check_options()
         rules = await load_rules(self.ports, self.actor.tenant)
         self._check_writable(rules)
+        if self.options.condition != UNCONDITIONAL:
+            await self._check_condition(rules)
         return rules
+
+    async def _check_condition(self, rules: TenantRules) -> None:
+        """Raise WorkspaceConflict if the current file does not meet the condition."""
+        if agent_layers := await self._load_agent_layers(rules):
+            layers = await self._read_layers(agent_layers.stack)
+            current = agent_layers.resolver.resolve(self.path, layers)
+        else:
+            current = resolve(self.path, await self._read_layers(self.stack))
+        self.options.condition.check(self.path, current)
 
     @retry_on_conflict()
     async def put_staged(self, staged: StagedContent, stage_again: StageAgain) -> StagedWrite:

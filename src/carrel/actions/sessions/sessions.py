@@ -119,7 +119,9 @@ async def start_or_get(
         last_entry_at=now,
         run=request.run,
     )
-    await require_runs(ports, new, [request.run])
+    if request.run is not None:
+        [existing] = await ports.sessions.get(new.tenant, new.agent, [new.id])
+        await require_runs(ports, existing or new, [request.run])
     [session] = await ports.sessions.start([new], idempotency_key)
     session = await _adapt(ports, session, new)
     return session, session == new
@@ -163,13 +165,19 @@ def _choose_id(ports: Ports, redactor: Redactor, id: str | None) -> str:
 
 
 async def require_runs(ports: Ports, session: Session, ids: Sequence[str | None]) -> None:
-    """Raise NotFound unless all of these are runs of the session's agent."""
+    """Raise NotFound unless all of these are runs of the session's agent.
+
+    Raises Conflict if one has another scope: who may open a shared run would read entries of a
+    private session.
+    """
     run_ids = sorted({id for id in ids if id is not None})
     scope = Scope(session.tenant, ScopeKind.AGENT, session.agent)
     runs = await ports.runs.get(session.tenant, run_ids) if run_ids else ()
     for id, run in zip(run_ids, runs, strict=True):
         if run is None or run.scope != scope:
             raise NotFound(f"no such run of this agent: {id}")
+        if run.mode is not session.mode:
+            raise Conflict(f"the run has scope {run.mode}, the session {session.mode}", run=id)
 
 
 async def append(

@@ -298,3 +298,25 @@ async def test_every_id_and_item_is_stored_as_it_is_or_refused(
     lines = (await owner.get(f"{url}.jsonl")).text.removesuffix("\n").split("\n")
     assert json.loads(lines[-1]).get("item") == item
     assert (await owner.post(f"{url}/pop")).json()["entry"] == stored.json()
+
+
+@pytest.mark.parametrize("scope", ["main", "shared"])
+async def test_a_session_and_its_entries_take_no_run_of_another_scope(
+    owner: httpx.AsyncClient, scope: str
+) -> None:
+    other = {"main": "shared", "shared": "main"}[scope]
+    runs: dict[str, str] = {}
+    for name in ("main", "shared"):
+        body = {"agentId": "kate", "scope": name}
+        runs[name] = (await owner.post("/v1/runs", json=body)).json()["runId"]
+    message = f"the run has scope {other}, the session {scope}"
+
+    wrong = {"id": "chat", "scope": scope, "runId": runs[other]}
+    refused = await owner.post(ROOT, json=wrong)
+    assert (refused.status_code, refused.json()["message"]) == (409, message)
+    url = await start(owner, scope=scope, runId=runs[scope])
+    assert (await owner.post(ROOT, json=wrong)).json()["message"] == message
+    entry = {"role": "user", "content": "hello", "runId": runs[other]}
+    refused = await owner.post(f"{url}/entries", json=entry)
+    assert (refused.status_code, refused.json()["message"]) == (409, message)
+    assert (await owner.get(url)).json()["runId"] == runs[scope]

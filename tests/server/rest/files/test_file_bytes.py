@@ -142,6 +142,30 @@ async def test_placeholders_are_rendered_in_bytes_too(byte_owner: httpx.AsyncCli
     assert raw.headers["repr-digest"] == repr_digest(b"I am {{AGENT_NAME}}")
 
 
+async def test_a_condition_that_fails_is_told_before_the_body_is_received(
+    byte_owner: httpx.AsyncClient, root: str
+) -> None:
+    url, sent = f"{root}/a.bin", 0
+
+    async def parts() -> AsyncIterator[bytes]:
+        nonlocal sent
+        for _ in range(4):
+            sent += 1
+            yield LARGE
+
+    created = await byte_owner.put(url, content=b"first", headers=BYTES)
+    assert created.status_code == 200
+    for condition in ({"If-None-Match": "*"}, {"If-Match": '"v99"'}):
+        refused = await byte_owner.put(url, content=parts(), headers={**BYTES, **condition})
+        assert (refused.status_code, refused.json()["error"]) == (409, "workspace_conflict")
+        assert refused.json()["details"] == {"currentVersion": created.json()["version"]}
+        assert sent <= 1
+    once = {**BYTES, "If-None-Match": "*", "Idempotency-Key": "once"}
+    answers = [await byte_owner.put(f"{root}/b.bin", content=LARGE, headers=once) for _ in "12"]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert answers[0].json() == answers[1].json()
+
+
 async def test_conditions_hold_for_bytes(byte_owner: httpx.AsyncClient, root: str) -> None:
     url = f"{root}/a.bin"
     for content in (b"\xff", LARGE):

@@ -7,6 +7,8 @@ from contextlib import aclosing
 from email.utils import formatdate
 from typing import Final
 
+from msgspec.structs import replace
+
 from carrel.actions.files import files, uploads
 from carrel.actions.files.file_writer import FileWriter
 from carrel.actions.files.files import WriteOptions, WriteResult
@@ -14,10 +16,12 @@ from carrel.actions.files.uploads import ReceivedContent
 from carrel.actions.skills.skills import find_write_problems
 from carrel.core.errors import ValidationError
 from carrel.core.overlay.compose import File
+from carrel.core.overlay.write_condition import UNCONDITIONAL
 from carrel.ports import CorruptContent, Ports
 from carrel.ports.blobs import PART_BYTES, hash_content
 from carrel.server.http.byte_ranges import IF_RANGE, RANGE, parse_range
 from carrel.server.http.digests import format_digest, require_digests
+from carrel.server.http.idempotency import IDEMPOTENCY_HEADER
 from carrel.server.http.response import JSON_TYPE, HeaderPairs, Response, encode
 from carrel.server.rest.files.file_collections import AnyRequest, FileCollection
 from carrel.server.rest.files.file_models import (
@@ -107,7 +111,12 @@ async def receive_file(
     options: WriteOptions,
     parts: AsyncIterator[bytes],
 ) -> ReceivedContent:
-    """Receive the body of a write. Raises what the write raises, before the body has ended."""
+    """Receive the body of a write. Raises what the write raises, before the body has ended.
+
+    With an idempotency key only the write checks the condition: it may have happened before.
+    """
+    if request.header(IDEMPOTENCY_HEADER) is not None:
+        options = replace(options, condition=UNCONDITIONAL)
     for name in (b"content-encoding", b"content-range"):
         if request.headers.get(name, b"identity") != b"identity":
             raise ValidationError(f"{name.decode().title()} is not supported on a write")
