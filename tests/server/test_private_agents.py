@@ -104,6 +104,7 @@ PRIVATE_ROWS: Final = {
     "GET /v1/runs/{id}/prompt": Row(refusal=404),
     "GET /v1/runs/{id}/provenance": Row(refusal=404),
     "POST /v1/runs/{id}/cancel": Row({}, refusal=404),
+    "POST /v1/runs/{id}/heartbeat": Row({}, refusal=404),
     "GET /v1/approvals/{id}": Row(refusal=404),
 }
 """Endpoints that open what is private to one agent."""

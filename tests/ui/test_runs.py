@@ -119,9 +119,16 @@ def test_events_are_live_and_a_run_is_ended_replayed_and_its_snapshot_deleted(
     expect(events.get_by_text("run.failed")).to_be_visible()
     expect(page.get_by_text("Run ended.")).to_be_visible()
     expect(page.get_by_role("heading", level=1)).to_contain_text("failed")
+    expect(page.get_by_role("note")).to_contain_text("Reason: no answer from the model")
     user.check_accessibility()
 
     page.get_by_role("button", name="Replay").click()
+    dialog = page.get_by_role("dialog", name="Replay this run?")
+    expect(dialog).to_contain_text("Your runtime drives the new run")
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("button", name="End run")).to_have_count(0)
+    page.get_by_role("button", name="Replay").click()
+    dialog.get_by_role("button", name="Start replay").click()
     details = page.get_by_label("Details", exact=True)
     expect(details.get_by_text("Replay of")).to_be_visible()
     details.get_by_role("link", name=run).click()
@@ -135,6 +142,7 @@ def test_events_are_live_and_a_run_is_ended_replayed_and_its_snapshot_deleted(
 def _end_run(page: Page) -> None:
     page.get_by_role("button", name="End run").click()
     page.get_by_role("dialog").get_by_label("Status").select_option("failed")
+    page.get_by_role("dialog").get_by_label("Reason").fill("no answer from the model")
     page.get_by_role("dialog").get_by_role("button", name="End run").click()
 
 

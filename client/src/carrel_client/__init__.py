@@ -88,7 +88,8 @@ if TYPE_CHECKING:
         ProvenanceEntry,
         ProvenanceFile,
     )
-    from carrel_client.runs import Difference, Run, RunEventPage, RunParts, RunWorkspace
+    from carrel_client.run_parts import RunParts
+    from carrel_client.runs import Difference, Heartbeat, Run, RunEventPage, RunWorkspace
     from carrel_client.runtimes.agent_run import AgentRun, RunTool, agent_run
     from carrel_client.search import Inbox, SearchHit, SearchResult
     from carrel_client.sessions import Entry, NewEntry, Session
@@ -126,7 +127,8 @@ _MODULES: Final = {
         *("Author", "FileReview", "LayerVersion", "Provenance", "ProvenanceEntry"),
         "ProvenanceFile",
     ),
-    "runs": ("Difference", "Run", "RunEventPage", "RunParts", "RunWorkspace"),
+    "run_parts": ("RunParts",),
+    "runs": ("Difference", "Heartbeat", "Run", "RunEventPage", "RunWorkspace"),
     "search": ("Inbox", "SearchHit", "SearchResult"),
     "sessions": ("Entry", "NewEntry", "Session"),
     "tools": ("ToolReply",),
@@ -181,6 +183,7 @@ __all__ = [
     "FileRow",
     "Files",
     "Forbidden",
+    "Heartbeat",
     "IdempotencyInFlight",
     "IdempotencyKeyMismatch",
     "Inbox",

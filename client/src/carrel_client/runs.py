@@ -17,13 +17,13 @@ from carrel_client.file_models import (
     File,
     FileRow,
     file_from_json,
-    row_from_json,
     rows_from_json,
 )
 from carrel_client.models import parse_time
-from carrel_client.prompts import Prompt, get_prompt, prompt_from_json
+from carrel_client.prompts import Prompt, get_prompt
 from carrel_client.provenance import Provenance, get_provenance
 from carrel_client.requests import api_path, get_json, items_of, send_json, write_headers
+from carrel_client.run_parts import RunParts, parts_from_json
 from carrel_client.sessions import NewEntry, entries_to_json
 
 
@@ -87,20 +87,13 @@ class RunEventPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunParts:
-    """Parts that were returned when a run started; None if not requested or not modified."""
+class Heartbeat:
+    """Response to a heartbeat."""
 
-    etag: str
-    """ETag of all parts, for the next start."""
-    etags: Mapping[str, str]
-    """ETag of each part."""
-    not_modified: bool
-    """Whether all parts were omitted, since the caller has them."""
-    files: tuple[FileRow, ...] | None
-    """The frozen files; a `File` where the content is text."""
-    prompt: Prompt | None
-    tools: tuple[Mapping[str, Any], ...] | None
-    """The tools in the requested format."""
+    status: str
+    """Status of the run; other than running if it was ended or abandoned meanwhile."""
+    lease_ends_at: datetime | None
+    """When the run becomes abandoned without another report; None if it ended, or never."""
 
 
 class Run(Resource[Driver]):
@@ -130,7 +123,7 @@ class Run(Resource[Driver]):
 
     @property
     def status(self) -> str:
-        """running, completed, failed or cancelled."""
+        """running, completed, failed, cancelled or abandoned."""
         return str(self.facts["status"])
 
     @property
@@ -173,6 +166,17 @@ class Run(Resource[Driver]):
     def ended_at(self) -> datetime | None:
         ended_at = self._text("endedAt")
         return None if ended_at is None else parse_time(ended_at)
+
+    @property
+    def reason(self) -> str | None:
+        """Why it ended, if its runtime reported that."""
+        return self._text("reason")
+
+    @property
+    def abandoned_at(self) -> datetime | None:
+        """When it stopped counting as running, since it did not report; it may have ended later."""
+        abandoned_at = self._text("abandonedAt")
+        return None if abandoned_at is None else parse_time(abandoned_at)
 
     @property
     def holds_snapshot(self) -> bool:
@@ -233,16 +237,31 @@ class Run(Resource[Driver]):
         status: str = "completed",
         *,
         entries: Iterable[NewEntry] = (),
+        reason: str | None = None,
         idempotency_key: str | None = None,
     ) -> Steps[Run[Driver]]:
-        """End the run as completed, failed or cancelled.
+        """End the run as completed, failed or cancelled, for a reason.
 
         ``entries`` are appended to its session first. Raises Conflict if it ended with another
         status.
         """
         last_entries = entries_to_json(entries)
         body = {"status": status} | ({"entries": last_entries} if last_entries else {})
+        body |= {} if reason is None else {"reason": reason}
         return (yield from self._change(body, idempotency_key))
+
+    @operation
+    def heartbeat(self) -> Steps[Heartbeat]:
+        """Report that the run still runs; whatever it writes is a report too.
+
+        Without reports it becomes abandoned; it can still end.
+        """
+        body = run_facts((yield from send_json("POST", api_path("runs", self.id, "heartbeat"), {})))
+        self.facts = {**self.facts, "status": body["status"]}
+        ends_at = body.get("leaseEndsAt")
+        return Heartbeat(
+            status=self.status, lease_ends_at=None if ends_at is None else parse_time(ends_at)
+        )
 
     @operation
     def cancel(self, *, idempotency_key: str | None = None) -> Steps[Run[Driver]]:
@@ -337,21 +356,6 @@ def start_run(
         "POST", api_path("runs"), body, headers=headers, idempotency_key=idempotency_key
     )
     return Run(driver, run_facts(created), body)
-
-
-def parts_from_json(body: Mapping[str, Any]) -> RunParts:
-    """Raises InvalidResponse."""
-    try:
-        return RunParts(
-            etag=str(body["etag"]),
-            etags=dict(body["etags"]),
-            not_modified=bool(body["notModified"]),
-            files=tuple(map(row_from_json, body["files"])) if "files" in body else None,
-            prompt=prompt_from_json(body["prompt"]) if "prompt" in body else None,
-            tools=tuple(map(dict, body["tools"])) if "tools" in body else None,
-        )
-    except (KeyError, TypeError, ValueError):
-        raise InvalidResponse("the response has no parts of a run") from None
 
 
 def get_run(driver: Driver, run_id: str) -> Steps[Run[Driver]]:

@@ -43,7 +43,6 @@ from carrel.core.items import (
 from carrel.core.overlay.compose import File, resolve
 from carrel.core.overlay.write_condition import UNCONDITIONAL, WriteCondition
 from carrel.core.redaction.redactor import RedactionResult
-from carrel.core.runs import RunStatus
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
@@ -241,7 +240,7 @@ async def _require_running(ports: Ports, agent: Record, id: str | None) -> None:
     [run] = await ports.runs.get(agent.tenant, [id])
     if run is None or run.scope.name != agent.id:
         raise NotFound(f"no such run of this agent: {id}")
-    if run.status is not RunStatus.RUNNING:
+    if not run.accepts_writes:
         raise Conflict(f"the run is {run.status}", status=run.status)
 
 

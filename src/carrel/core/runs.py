@@ -17,6 +17,8 @@ class RunStatus(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
+    ABANDONED = "abandoned"
+    """Stopped reporting. It can still report, write and end."""
 
 
 class Audience(StrEnum):
@@ -66,6 +68,12 @@ class Run(Struct, frozen=True):
     snapshot: Snapshot = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     """Placeholder values and prompt inputs at the time of the snapshot."""
+    reported_at: TimestampMs = 0
+    """Last report: its start, a heartbeat, or something that it wrote."""
+    abandoned_at: TimestampMs | None = None
+    """When it became abandoned; kept if it ends later."""
+    reason: str | None = None
+    """Why it ended, if its runtime reported that."""
 
     @property
     def workflow_id(self) -> str:
@@ -80,6 +88,11 @@ class Run(Struct, frozen=True):
     @property
     def has_ended(self) -> bool:
         return self.status is not RunStatus.RUNNING
+
+    @property
+    def accepts_writes(self) -> bool:
+        """Whether its runtime may still write; that of an abandoned run may have come back."""
+        return self.status in {RunStatus.RUNNING, RunStatus.ABANDONED}
 
     @property
     def workspace_layers(self) -> Snapshot:
@@ -98,8 +111,9 @@ class Run(Struct, frozen=True):
 def next_status(run: Run, status: RunStatus) -> RunStatus:
     """Return the status to store.
 
-    Raises Conflict if the run ended with a different one.
+    Raises Conflict if the run ended with a different one. An abandoned run can still end.
     """
-    if run.has_ended and status is not run.status:
+    ends_late = run.status is RunStatus.ABANDONED and status is not RunStatus.RUNNING
+    if run.has_ended and status is not run.status and not ends_late:
         raise Conflict(f"the run is already {run.status}", status=run.status)
     return status

@@ -72,6 +72,8 @@ __all__ = [
 _MAX_LISTED: Final = 50_000
 """Files in cached listings."""
 
+DEFAULT_RUN_LEASE_MS: Final = 60 * 60_000
+
 HealthCheck = Callable[[], Awaitable[None]]
 """Checks a component; raises an error if it cannot be used."""
 
@@ -107,6 +109,8 @@ class Ports:
     command_slots: CommandSlots = field(default_factory=CommandSlots)
     attempts: AttemptLimiter = field(default_factory=AttemptLimiter)
     approvals: ApprovalSettings = field(default_factory=ApprovalSettings)
+    run_lease_ms: TimestampMs = DEFAULT_RUN_LEASE_MS
+    """A running run without a report for this long becomes abandoned; 0 means never."""
     store: object = field(default_factory=object)
     """Identity of the open store, for keys of caches and locks."""
     record_cache: RevisionCache = field(default_factory=RevisionCache)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from carrel.core.identifiers import Scope
+from carrel.core.identifiers import Scope, TimestampMs
 from carrel.core.runs import Run, SnapshotLayer
 from carrel.core.store.idempotency import IdempotencyKey
 
@@ -44,8 +44,20 @@ class Runs(Protocol):
         """Return the newest run of each scope (by id), None if it has none."""
 
     async def update(self, run: Run, expected: Run) -> bool:
-        """Store status, ended_at and snapshot_kept if the run still equals `expected`.
+        """Store status, times, reason and snapshot_kept if the run still equals `expected`.
 
         Else return False. Logs an event if the status changes. Releasing a run deletes its
-        snapshot.
+        snapshot. A run becomes abandoned only if it did not report since `expected` was read.
+        """
+
+    async def report(self, tenant: str, ids: Sequence[str], at: TimestampMs) -> None:
+        """Store that the runs reported at this time, unless they did later.
+
+        Events in a run's log are reports too.
+        """
+
+    async def list_unreported(self, before: TimestampMs, *, limit: int = 100) -> tuple[Run, ...]:
+        """Return running runs whose last report is before a time, those silent longest first.
+
+        Of all tenants: only for maintenance.
         """

@@ -7,6 +7,7 @@ the tool's own check passes. Only then the call runs or requests approval.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -18,12 +19,14 @@ from carrel.actions.approvals import approvals
 from carrel.actions.approvals.approvals import ApprovalRequest
 from carrel.actions.git import history
 from carrel.actions.overlay import stacks
+from carrel.actions.run_reports import log_tool_call
 from carrel.actions.runs import runs
 from carrel.actions.sandbox.tool_access import load_tool_access
 from carrel.actions.sessions import sessions
 from carrel.core.access import Actor, Permission
 from carrel.core.agents.config import is_allowed
 from carrel.core.errors import NotFound, Refusal, TooManyCommands, ValidationError
+from carrel.core.identifiers import TimestampMs
 from carrel.core.outages import failure_code_and_message
 from carrel.core.runs import Audience, parse_audience
 from carrel.core.sandbox.tool_access import (
@@ -155,15 +158,18 @@ async def run_call(
     try:
         args, check = await check_call(context, tool, arguments)
     except (Refusal, CorruptContent) as error:
-        return error_reply(tool, error)
+        now = context.ports.clock.now()
+        return await _log_call(context, tool, error_reply(tool, error), now)
     if check.requires_approval:
         gated_request = _with_check(approval_request, check)
         return reply_from_approval(
             await approvals.request_approval(context.ports, context.actor, gated_request)
         )
     if call_id is None or not tool.writes:
-        return await execute(context, tool, args)
-    return await run_call_once(context, approval_request, lambda: execute(context, tool, args))
+        return await _execute_logged(context, tool, args)
+    return await run_call_once(
+        context, approval_request, lambda: _execute_logged(context, tool, args)
+    )
 
 
 async def find_tool(context: ToolContext, name: str) -> Tool:
@@ -190,6 +196,27 @@ async def check_call(
     return args, await tool.approval_check(context, args) if tool.approval_check else ApprovalCheck(
         requires_approval=False
     )
+
+
+async def _execute_logged(context: ToolContext, tool: Tool, args: ToolArguments) -> ToolReply:
+    """Run a tool as `execute` does and log the call."""
+    started = context.ports.clock.now()
+    return await _log_call(context, tool, await execute(context, tool, args), started)
+
+
+async def _log_call(
+    context: ToolContext, tool: Tool, reply: ToolReply, started: TimestampMs
+) -> ToolReply:
+    """Log a call of a run in the run's log, and return its reply."""
+    if context.run is not None:
+        duration_ms = context.ports.clock.now() - started
+        with suppress(Exception):  # an outage; the call itself is done
+            await log_tool_call(
+                *(context.ports, context.actor, context.run, tool.name),
+                is_error=reply.is_error,
+                duration_ms=duration_ms,
+            )
+    return reply
 
 
 async def execute(context: ToolContext, tool: Tool, args: ToolArguments) -> ToolReply:

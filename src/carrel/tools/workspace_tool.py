@@ -13,7 +13,6 @@ from carrel.actions.sandbox.workspace_files import WorkspaceFiles
 from carrel.core.approvals import scoped_call_name
 from carrel.core.errors import Conflict, ValidationError
 from carrel.core.overlay.compose import File
-from carrel.core.runs import RunStatus
 from carrel.core.sandbox.file_tools import DEFAULT_RESULT_BYTES
 from carrel.core.sandbox.tool_access import (
     COMMAND_TOOLS,
@@ -88,11 +87,7 @@ async def resolve_workspace_call(
     access = await load_tool_access(context.ports, context.actor.tenant, context.config)
     target = resolve_call_target(tool, access, workspace or None)
     run = context.run
-    if (
-        tool in (*WRITE_TOOLS, *COMMAND_TOOLS)
-        and run is not None
-        and run.status is not RunStatus.RUNNING
-    ):
+    if tool in (*WRITE_TOOLS, *COMMAND_TOOLS) and run is not None and not run.accepts_writes:
         raise Conflict(f"the run is {run.status}", status=run.status)
     return WorkspaceCall(context, target)
 

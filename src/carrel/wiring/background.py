@@ -1,6 +1,7 @@
 """Background work of a server process.
 
-Webhook delivery, garbage collection, transcripts, catalog, dreams and approved calls.
+Webhook delivery, garbage collection, transcripts, catalog, dreams, approved calls and runs that
+stopped reporting.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from carrel.actions.events.webhook_dispatch import run_dispatch
 from carrel.actions.maintenance import integrity
 from carrel.actions.memory.dream_scheduler import run_due_dreams
 from carrel.actions.overlay import default_files
+from carrel.actions.run_reports import abandon_silent_runs
 from carrel.ports import LeaderLock, Ports
 from carrel.ports.logging import get_logger
 from carrel.server.http.request_log import error_fields
@@ -26,6 +28,7 @@ from carrel.wiring.transcripts import expire_sessions, run_transcript_mirror
 
 _KEY_USAGE_SECONDS: Final = 15.0
 _RESERVE_SECONDS: Final = 60.0
+_ABANDON_SECONDS: Final = 30.0
 _log = get_logger("carrel")
 
 
@@ -38,6 +41,7 @@ async def background_work(store: OpenStore, stop: asyncio.Event) -> AsyncIterato
         run_dispatch(ports, stop, backoff=backoff),
         run_transcript_mirror(store, stop),
         run_approvals(ports, stop),
+        _abandon_runs(store, stop),
         _run_periodically(_KEY_USAGE_SECONDS, stop, lambda: flush_key_usage(ports)),
         _run_logged(lambda: finish_deletions(store)),
         _self_test_sandbox(ports),
@@ -134,6 +138,23 @@ async def run_dreams_as_leader(store: OpenStore, lock: LeaderLock) -> None:
         else:
             fields = error_fields(dream.problem)
             _log.error("dream failed", tenant=dream.tenant, agent=dream.agent, **fields)
+
+
+async def _abandon_runs(store: OpenStore, stop: asyncio.Event) -> None:
+    """Make runs abandoned that stopped reporting, in one process of the deployment."""
+    lock = leader_lock(store.settings, "runs")
+    try:
+        await _run_periodically(
+            _ABANDON_SECONDS, stop, lambda: abandon_runs_as_leader(store.ports, lock)
+        )
+    finally:
+        await lock.release()
+
+
+async def abandon_runs_as_leader(ports: Ports, lock: LeaderLock) -> None:
+    """Make silent runs abandoned unless another process holds the leader lock."""
+    if await lock.try_acquire() and (count := await abandon_silent_runs(ports)):
+        _log.info("runs abandoned", count=count)
 
 
 async def flush_key_usage(ports: Ports) -> None:

@@ -88,6 +88,7 @@ async def open_ports(
             transcript_files=DirectoryTranscriptMirror(settings.transcripts_directory),
             semantic_index=semantic_index,
             approvals=_approval_settings(settings),
+            run_lease_ms=settings.run_lease_minutes * 60_000,
             health_checks=_health_checks(store.maintenance, objects),
             command_slots=_command_slots(settings),
             attempts=AttemptLimiter(settings.attempts_per_minute),

@@ -29,7 +29,7 @@ SECRET_RESPONSES: Final = {
 }
 """Their responses have a secret that is shown once: a lost one is answered with 409."""
 REPEATABLE: Final = {
-    *("runs_cancel", "sessions_close", "approvals_answer", "purge_purge"),
+    *("runs_cancel", "runs_heartbeat", "sessions_close", "approvals_answer", "purge_purge"),
     *("pins_accept_for_all", "pins_accept_default_for_all"),
     *("pins_roll_back_for_all", "pins_roll_back_default_for_all"),
     "memory_stores_redact_version",

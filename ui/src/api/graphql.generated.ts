@@ -66,7 +66,9 @@ export type RunStatus =
   /** Failed. */
   | 'failed'
   /** Cancelled. */
-  | 'cancelled';
+  | 'cancelled'
+  /** Stopped reporting; it can still end. */
+  | 'abandoned';
 
 /** Audience of a run. */
 export type RunScope =

@@ -88,8 +88,13 @@ export const startRun = (body: {
   replayOf?: string;
 }) => unwrap(api.POST("/v1/runs", { body }));
 
-export const endRun = (id: string, status: RunStatus) =>
-  unwrap(api.PATCH("/v1/runs/{id}", { ...pathParams(id), body: { status } }));
+export const endRun = (id: string, status: RunStatus, reason: string) =>
+  unwrap(
+    api.PATCH("/v1/runs/{id}", {
+      ...pathParams(id),
+      body: { status, ...(reason && { reason }) },
+    }),
+  );
 
 export const deleteSnapshot = (id: string) =>
   unwrap(api.PATCH("/v1/runs/{id}", { ...pathParams(id), body: { kept: false } }));

@@ -15,6 +15,8 @@ export const EVENTS: Record<string, string> = {
   "run.completed": "A run completed",
   "run.failed": "A run failed",
   "run.cancelled": "A run was cancelled",
+  "run.abandoned": "A run stopped reporting",
+  "tool.called": "A run called a tool",
   "approval.requested": "A tool call needs approval",
   "approval.answered": "A tool call was approved or denied",
   "approval.finished": "An approval was closed",

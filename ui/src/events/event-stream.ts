@@ -54,6 +54,7 @@ const EVENT_TYPES = [
   "run.completed",
   "run.failed",
   "run.cancelled",
+  "run.abandoned",
   "approval.requested",
   "approval.answered",
   "approval.finished",

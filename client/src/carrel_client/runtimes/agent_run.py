@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 PARTS: Final = ("files", "prompt", "tools")
 _MAX_ENTRIES: Final = 1000
 """Entries that one request may append."""
+_MAX_REASON_CHARS: Final = 4000
 _INTERRUPTS: Final = (KeyboardInterrupt, SystemExit, asyncio.CancelledError, GeneratorExit)
 
 AnyDriver = TypeVar("AnyDriver", bound=SyncDriver | AsyncDriver)
@@ -141,7 +142,8 @@ class AgentRun(Resource[Driver]):
 
     @operation
     def finish(self, status: str = "completed", *, error: str | None = None) -> Steps[None]:
-        """End the run: completed, failed or cancelled; an error becomes a system entry.
+        """End the run: completed, failed or cancelled; an error becomes a system entry and
+        the reason of the status.
 
         Does nothing if it has ended.
         """
@@ -153,7 +155,8 @@ class AgentRun(Resource[Driver]):
         entries, self._entries = self._entries, []
         run: Run[Any] = self.run
         try:
-            yield from steps_of(run.finish, status, entries=entries)
+            reason = None if error is None else error[:_MAX_REASON_CHARS]
+            yield from steps_of(run.finish, status, entries=entries, reason=reason)
         except BaseException:
             self._entries = entries
             raise

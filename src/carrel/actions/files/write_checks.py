@@ -15,7 +15,7 @@ from carrel.core.overlay.agent_resolution import AgentFileResolver
 from carrel.core.overlay.compose import Layers
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.placeholders import render_bytes
-from carrel.core.runs import Run, RunStatus
+from carrel.core.runs import Run
 from carrel.core.store.commit import QuotaExceeded
 from carrel.core.store.record import RecordType
 from carrel.ports import Ports
@@ -68,7 +68,7 @@ async def check_run(ports: Ports, actor: Actor, scope: Scope, id: str | None) ->
         run.scope == scope or (scope.is_shared_workspace and await _is_open(ports, actor, run))
     ):
         raise NotFound(f"no such run: {id}")
-    if run.status is not RunStatus.RUNNING:
+    if not run.accepts_writes:
         raise Conflict(f"the run is {run.status}", status=run.status)
 
 

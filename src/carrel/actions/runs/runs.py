@@ -19,8 +19,9 @@ from carrel.actions.prompt_inputs import (
     run_prompt_inputs,
 )
 from carrel.actions.records import Page, validate_cursor
-from carrel.actions.retry import MAX_ATTEMPTS, retry_on_conflict
+from carrel.actions.retry import retry_on_conflict
 from carrel.actions.runs.run_request import RunRequest, validate_request
+from carrel.actions.runs.run_updates import RunChange, apply_update
 from carrel.actions.runs.snapshots import SNAPSHOT_DELETED, current_stack, require_snapshot
 from carrel.actions.sessions import sessions
 from carrel.actions.sessions.sessions import SessionRequest
@@ -31,7 +32,7 @@ from carrel.core.identifiers import Scope, ScopeKind, Stack, parse_identifier
 from carrel.core.overlay.agent_resolution import AgentFileResolver
 from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.prompt.workspace_notes import WorkspaceNotes
-from carrel.core.runs import NOOP_WORKFLOW, Audience, Run, RunStatus, SnapshotLayer, next_status
+from carrel.core.runs import NOOP_WORKFLOW, Audience, Run, RunStatus, SnapshotLayer
 from carrel.core.sessions.session import Session
 from carrel.core.sessions.session_ids import parse_session_id
 from carrel.core.store.idempotency import IdempotencyKey, id_from_number
@@ -76,7 +77,9 @@ async def get_started(ports: Ports, actor: Actor, number: int) -> Run:
 async def _complete_noop(ports: Ports, started: Run) -> Run:
     """Complete a run whose workflow does nothing."""
     is_running_noop = started.workflow == NOOP_WORKFLOW and not started.has_ended
-    return await _apply_update(ports, started, RunStatus.COMPLETED) if is_running_noop else started
+    if not is_running_noop:
+        return started
+    return await apply_update(ports, started, RunChange(RunStatus.COMPLETED))
 
 
 @retry_on_conflict()
@@ -91,7 +94,7 @@ async def _start_consistent(
         if plan.session is not None:
             await ports.sessions.set_run([replace(plan.session, run=started.id)])
         return started
-    await _apply_update(ports, started, RunStatus.CANCELLED, keep_snapshot=False)
+    await apply_update(ports, started, RunChange(RunStatus.CANCELLED, keep_snapshot=False))
     if idempotency_key is not None:
         await ports.idempotency.unmark(idempotency_key)
     raise Busy.with_conflicts()
@@ -126,6 +129,7 @@ async def _record_run(
     plan: _RunPlan,
     idempotency_key: IdempotencyKey | None,
 ) -> Run:
+    now = ports.clock.now()
     run = Run(
         id=ports.clock.new_id("run"),
         tenant=actor.tenant,
@@ -134,7 +138,8 @@ async def _record_run(
         mode=plan.mode,
         status=RunStatus.RUNNING,
         author=actor.name,
-        started_at=ports.clock.now(),
+        started_at=now,
+        reported_at=now,
         parent=request.parent,
         replay_of=request.replay_of,
         session=None if plan.session is None else plan.session.id,
@@ -274,7 +279,7 @@ async def _verify_takeover(ports: Ports, snapshot_owner: Run, started: Run) -> N
     """
     [owner_run] = await ports.runs.get(snapshot_owner.tenant, [snapshot_owner.id])
     if owner_run is None or not owner_run.snapshot_kept:
-        await _apply_update(ports, started, RunStatus.CANCELLED, keep_snapshot=False)
+        await apply_update(ports, started, RunChange(RunStatus.CANCELLED, keep_snapshot=False))
         raise Conflict(f"run {snapshot_owner.id} has no files: {SNAPSHOT_DELETED}")
 
 
@@ -341,7 +346,7 @@ async def abandon_start(ports: Ports, run: Run, key: IdempotencyKey | None) -> N
     Without a store it stays.
     """
     with suppress(Exception):
-        await _apply_update(ports, run, RunStatus.CANCELLED)
+        await apply_update(ports, run, RunChange(RunStatus.CANCELLED))
         if key is not None:
             await ports.idempotency.unmark(key)
 
@@ -352,47 +357,19 @@ async def update(
     id: str,
     *,
     status: RunStatus | None = None,
+    reason: str | None = None,
     keep_snapshot: bool | None = None,
 ) -> Run:
-    """End a run or delete its snapshot. Raises Conflict for an invalid transition."""
-    return await _apply_update(
-        ports, await get(ports, actor, id), status, keep_snapshot=keep_snapshot
-    )
+    """End a run or delete its snapshot. Raises Conflict for an invalid transition.
 
-
-async def _apply_update(
-    ports: Ports, run: Run, status: RunStatus | None, *, keep_snapshot: bool | None = None
-) -> Run:
-    updated = _updated_run(ports, run, status, keep_snapshot)
-    if updated == run or await ports.runs.update(updated, run):
-        return updated
-    return await _reload_and_update(ports, run, status, keep_snapshot)
-
-
-@retry_on_conflict(MAX_ATTEMPTS - 1)
-async def _reload_and_update(
-    ports: Ports, run: Run, status: RunStatus | None, keep_snapshot: bool | None
-) -> Run:
-    [current] = await ports.runs.get(run.tenant, [run.id])
-    if current is None:
-        raise NotFound(f"no such run: {run.id}")
-    updated = _updated_run(ports, current, status, keep_snapshot)
-    if updated == current or await ports.runs.update(updated, current):
-        return updated
-    raise Busy.with_conflicts(f"run {run.id}")
-
-
-def _updated_run(
-    ports: Ports, run: Run, status: RunStatus | None, keep_snapshot: bool | None
-) -> Run:
-    new_status = next_status(run, run.status if status is None else status)
-    if keep_snapshot and not run.snapshot_kept:
-        raise Conflict(f"run {run.id} cannot be kept again: {SNAPSHOT_DELETED}")
-    snapshot_kept = run.snapshot_kept if keep_snapshot is None else keep_snapshot
-    if not snapshot_kept and new_status is RunStatus.RUNNING:
-        raise Conflict("a run that has not ended needs its snapshot", status=run.status)
-    ended = run.ended_at if new_status is run.status else ports.clock.now()
-    snapshot = run.snapshot if snapshot_kept else ()
-    return replace(
-        run, status=new_status, ended_at=ended, snapshot_kept=snapshot_kept, snapshot=snapshot
-    )
+    A reason explains the status; secrets in it are redacted. Raises ValidationError for a reason
+    without a status, and for the status that only the server sets.
+    """
+    if status is RunStatus.ABANDONED:
+        raise ValidationError("a run becomes abandoned by itself, when it stops reporting")
+    if reason is not None:
+        if status is None:
+            raise ValidationError("a reason needs a status")
+        reason = (await load_rules(ports, actor.tenant)).redact_text(reason)
+    change = RunChange(status, keep_snapshot, reason)
+    return await apply_update(ports, await get(ports, actor, id), change)

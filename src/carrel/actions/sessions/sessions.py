@@ -16,6 +16,7 @@ from carrel.actions.approvals import approvals
 from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import Page
+from carrel.actions.run_reports import report_runs
 from carrel.actions.search_candidates import MAX_CANDIDATES, find_entries
 from carrel.actions.sessions.new_entries import NewEntry, clean_name, redact_entries
 from carrel.core.access import Actor
@@ -206,6 +207,8 @@ async def append(
     if any(entry.role is SpeakerRole.USER for entry in redacted):
         await approvals.supersede(ports, session.tenant, session.agent, session.id)
     first = updated.last_sequence - len(redacted) + 1
+    run_ids = {run for entry in redacted if (run := entry.run or updated.run)}
+    await report_runs(ports, session.tenant, run_ids)
     return tuple(
         replace(entry, sequence=first + n, run=entry.run or updated.run)
         for n, entry in enumerate(redacted)

@@ -18,7 +18,7 @@ from carrel.adapters.postgres.event_notifier import EventNotifier
 from carrel.adapters.postgres.idempotency import mark_columns
 from carrel.adapters.postgres.rows import Row, from_json, scope_from_row, to_json, transpose
 from carrel.core.errors import Conflict
-from carrel.core.identifiers import Scope
+from carrel.core.identifiers import Scope, TimestampMs
 from carrel.core.runs import Audience, Run, RunStatus, Snapshot, SnapshotLayer
 from carrel.core.store.event import RUN_ENDED_BY_STATUS
 from carrel.core.store.idempotency import IdempotencyKey, number_from_id
@@ -46,7 +46,7 @@ class PostgresRuns:
         rows = [_run_to_row(run, scope_indexes) for run, _ in runs]
         locks = [lock for lock, _ in ordered_locks((), list(map(scope_lock_name, scope_indexes)))]
         mark = mark_columns(idempotency_key, (number_from_id(run.id) for run, _ in runs))
-        parameters = (*transpose(scopes, 3), *transpose(rows, 15), *transpose(layers, 4), *mark)
+        parameters = (*transpose(scopes, 3), *transpose(rows, 16), *transpose(layers, 4), *mark)
         try:
             revisions = await self._database.value("start_runs", locks, *parameters)
         except asyncpg.UniqueViolationError as error:
@@ -98,7 +98,9 @@ class PostgresRuns:
             "update_run",
             lock_number(run_lock_name(run.id)),
             *(run.id, run.tenant, expected.status, expected.ended_at, int(expected.snapshot_kept)),
+            expected.reported_at if run.status is RunStatus.ABANDONED else None,
             *(run.status, run.ended_at, int(run.snapshot_kept)),
+            *(run.abandoned_at, run.reason),
             *(
                 event_type,
                 _event_payload(run),
@@ -108,6 +110,16 @@ class PostgresRuns:
         if changed and event_type:
             self._notifier.notify()
         return changed
+
+    async def report(self, tenant: str, ids: Sequence[str], at: TimestampMs) -> None:
+        if ids:
+            await self._database.rows("report_runs", tenant, list(ids), at)
+            if scope := request_scope.current():
+                scope.end_revision()
+
+    async def list_unreported(self, before: TimestampMs, *, limit: int = 100) -> tuple[Run, ...]:
+        rows = await self._database.rows("unreported_runs", before, limit)
+        return tuple(map(_run_from_row, rows))
 
 
 def _scope_indexes(
@@ -135,7 +147,7 @@ def _run_to_row(run: Run, scope_indexes: Mapping[Scope, int]) -> Row:
             run.author,
         ),
         *(run.started_at, run.ended_at, run.parent, run.replay_of, int(run.snapshot_kept)),
-        *(to_json(dict(run.variables)), _event_payload(run), run.session),
+        *(to_json(dict(run.variables)), _event_payload(run), run.session, run.reported_at),
     )
 
 
@@ -162,7 +174,8 @@ def _event_payload(run: Run) -> str:
 
 
 def _run_from_row(row: Row) -> Run:
-    layers = from_json(row[16]) if row[16] else ()
+    *row, layers_json = row
+    layers = from_json(layers_json) if layers_json else ()
     return Run(
         id=row[0],
         tenant=row[1],
@@ -181,4 +194,7 @@ def _run_from_row(row: Row) -> Run:
         ),
         variables=from_json(row[14]),
         session=row[15],
+        reported_at=row[16],
+        abandoned_at=row[17],
+        reason=row[18],
     )

@@ -127,11 +127,15 @@ CREATE TABLE run (
     snapshot_kept integer NOT NULL,
     variables     text NOT NULL,
     event_count   bigint NOT NULL,
-    session       text COLLATE "C"
+    session       text COLLATE "C",
+    reported_at   bigint NOT NULL,
+    abandoned_at  bigint,
+    reason        text
 );
 CREATE INDEX run_by_tenant ON run (tenant, id);
 CREATE INDEX run_by_scope ON run (scope, id);
 CREATE INDEX run_by_session ON run (scope, session, id) WHERE session IS NOT NULL;
+CREATE INDEX run_by_report ON run (reported_at) WHERE status = 'running';
 
 CREATE TABLE run_layer (
     run      text COLLATE "C" NOT NULL REFERENCES run,

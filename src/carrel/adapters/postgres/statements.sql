@@ -387,17 +387,33 @@ SELECT w.n, a.id, a.tenant, a.at, a.author, a.reason, a.subjects, a.key_id, a.ke
 
 -- name: start_runs
 WITH marked AS (
-    UPDATE idempotency_key SET versions = $27 WHERE tenant = $24 AND endpoint = $25 AND key = $26
+    UPDATE idempotency_key SET versions = $28 WHERE tenant = $25 AND endpoint = $26 AND key = $27
 )
 SELECT start_runs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                  $19, $20, $21, $22, $23);
+                  $19, $20, $21, $22, $23, $24);
 
 -- name: update_run
-SELECT update_run($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
+SELECT update_run($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15);
+
+-- name: report_runs
+UPDATE run SET reported_at = $3
+ WHERE id = ANY ($2::text[]) AND tenant = $1 AND reported_at < $3;
+
+-- name: unreported_runs
+SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author,
+       r.started_at, r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session,
+       r.reported_at, r.abandoned_at, r.reason,
+       (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision)
+                         ORDER BY l.position)
+          FROM run_layer AS l JOIN scope AS f ON f.id = l.scope WHERE l.run = r.id)
+  FROM run AS r JOIN scope AS s ON s.id = r.scope
+ WHERE r.status = 'running' AND r.reported_at < $1
+ ORDER BY r.reported_at LIMIT $2;
 
 -- name: runs
 SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author,
        r.started_at, r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session,
+       r.reported_at, r.abandoned_at, r.reason,
        (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision)
                          ORDER BY l.position)
           FROM run_layer AS l JOIN scope AS f ON f.id = l.scope WHERE l.run = r.id)
@@ -408,6 +424,7 @@ SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r
 -- name: list_runs
 SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author,
        r.started_at, r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session,
+       r.reported_at, r.abandoned_at, r.reason,
        (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision)
                          ORDER BY l.position)
           FROM run_layer AS l JOIN scope AS f ON f.id = l.scope WHERE l.run = r.id)
@@ -418,6 +435,7 @@ SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r
 -- name: list_runs_of_scope
 SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author,
        r.started_at, r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session,
+       r.reported_at, r.abandoned_at, r.reason,
        (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision)
                          ORDER BY l.position)
           FROM run_layer AS l JOIN scope AS f ON f.id = l.scope WHERE l.run = r.id)
@@ -429,6 +447,7 @@ SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r
 -- name: newest_runs
 SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author,
        r.started_at, r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session,
+       r.reported_at, r.abandoned_at, r.reason,
        (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision)
                          ORDER BY l.position)
           FROM run_layer AS l JOIN scope AS f ON f.id = l.scope WHERE l.run = r.id)
@@ -836,7 +855,7 @@ DELETE FROM run_layer WHERE run IN (SELECT id FROM run WHERE scope = $1);
 -- name: release_runs
 UPDATE run SET status = CASE status WHEN 'running' THEN 'cancelled' ELSE status END,
        ended_at = coalesce(ended_at, $2), snapshot_kept = 0, variables = '{}',
-       workflow = '', session = NULL
+       workflow = '', session = NULL, reason = NULL
  WHERE scope = $1;
 
 -- name: erase_entries

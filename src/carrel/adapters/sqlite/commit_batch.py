@@ -160,12 +160,13 @@ class CommitBatch:
         """Log the events of the commit itself."""
         run = commit.run
         for event in event_drafts(commit):
-            sequence = self.next_run_sequence(run, event.tenant) if run else None
+            sequence = self.next_run_sequence(run, event.tenant, commit.at) if run else None
             columns = (event.type, json.dumps(event.payload, ensure_ascii=False), commit.at)
             self.add_event(event.tenant, None, run, sequence, columns)
 
-    def next_run_sequence(self, run: str, tenant: str) -> int | None:
-        row = self._db.execute(STATEMENTS["next_run_sequence"], (run, tenant)).fetchone()
+    def next_run_sequence(self, run: str, tenant: str, at: TimestampMs) -> int | None:
+        """Number the next event of a run, which is a report too."""
+        row = self._db.execute(STATEMENTS["next_run_sequence"], (at, run, tenant)).fetchone()
         return row[0] if row else None
 
     def flush(self) -> None:
@@ -341,7 +342,7 @@ class CommitBatch:
         if version > commit.max_versions:
             self._prunes.append((id, text, version - commit.max_versions))
         payload = f'{{"path":{quoted(text)},"version":{version + offset}}}'
-        sequence = self.next_run_sequence(run, scope.tenant) if run else None
+        sequence = self.next_run_sequence(run, scope.tenant, at) if run else None
         self.add_event(scope.tenant, id, run, sequence, (WORKSPACE_UPDATED, payload, at))
         return head
 

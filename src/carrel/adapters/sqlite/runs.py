@@ -15,7 +15,7 @@ from carrel.adapters.sqlite.database import STATEMENTS, transaction
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Row, scope_from_row, scopes_to_json
 from carrel.adapters.sqlite.writer import Writer
-from carrel.core.identifiers import Scope
+from carrel.core.identifiers import Scope, TimestampMs
 from carrel.core.runs import Audience, Run, RunStatus, SnapshotLayer
 from carrel.core.store.event import RUN_ENDED_BY_STATUS, RUN_STARTED
 from carrel.core.store.idempotency import IdempotencyKey, number_from_id
@@ -69,6 +69,16 @@ class SqliteRuns:
     async def update(self, run: Run, expected: Run) -> bool:
         return await self._writer.submit(lambda db, batch: _change_run(db, batch, run, expected))
 
+    async def report(self, tenant: str, ids: Sequence[str], at: TimestampMs) -> None:
+        def report(db: Connection, _: CommitBatch) -> None:
+            db.executemany(STATEMENTS["report_run"], [(tenant, id, at) for id in ids])
+
+        if ids:
+            await self._writer.submit(report)
+
+    async def list_unreported(self, before: TimestampMs, *, limit: int = 100) -> tuple[Run, ...]:
+        return self._read_runs("unreported_runs", (before, limit))
+
     def _read_runs(self, statement: str, parameters: Row) -> tuple[Run, ...]:
         """Return runs with their layers, read in one transaction."""
         layers: dict[str, list[SnapshotLayer]] = {}
@@ -86,7 +96,7 @@ class SqliteRuns:
 
 def _run_from_row(row: Row, layers: tuple[SnapshotLayer, ...]) -> Run:
     id, tenant, kind, name, workflow, mode, status, author, started_at, ended_at = row[:10]
-    parent, replay_of, snapshot_kept, variables_json, session = row[10:]
+    parent, replay_of, snapshot_kept, variables_json, session = row[10:15]
     try:
         variables = json.loads(variables_json)
     except ValueError as error:
@@ -107,6 +117,9 @@ def _run_from_row(row: Row, layers: tuple[SnapshotLayer, ...]) -> Run:
         snapshot=layers,
         variables=variables,
         session=session,
+        reported_at=row[15],
+        abandoned_at=row[16],
+        reason=row[17],
     )
 
 
@@ -125,7 +138,7 @@ def _start_run(
         (
             *(run.id, run.tenant, scope_id, run.workflow, run.mode, run.status, run.author),
             *(run.started_at, run.ended_at, run.parent, run.replay_of, _variables_to_json(run)),
-            run.session,
+            *(run.session, run.reported_at),
         ),
     )
     for position, layer in enumerate(frozen):
@@ -142,17 +155,20 @@ def _change_run(db: Connection, batch: CommitBatch, run: Run, expected: Run) -> 
         run.status,
         run.ended_at,
         run.snapshot_kept,
+        run.abandoned_at,
+        run.reason,
         run.id,
         run.tenant,
         expected.status,
         expected.snapshot_kept,
+        expected.reported_at if run.status is RunStatus.ABANDONED else None,
     )
     if not db.execute(STATEMENTS["update_run"], parameters).rowcount:
         return False
     if not run.snapshot_kept:
         db.execute(STATEMENTS["delete_run_layers"], (run.id,))
     if run.status is not expected.status:
-        sequence = batch.next_run_sequence(run.id, run.tenant)
+        sequence = batch.next_run_sequence(run.id, run.tenant, run.reported_at)
         event = (
             RUN_ENDED_BY_STATUS[run.status],
             _event_payload(run),

@@ -406,21 +406,23 @@ SELECT w.key, u.last_used_at FROM json_each(?) AS w CROSS JOIN key_usage AS u ON
 
 -- name: add_run
 INSERT INTO run (id, tenant, scope, workflow, mode, status, author, started_at, ended_at, parent,
-                 replay_of, snapshot_kept, variables, event_count, session)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, 1, ?);
+                 replay_of, snapshot_kept, variables, event_count, session, reported_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, 1, ?, ?);
 
 -- name: add_run_layer
 INSERT INTO run_layer (run, position, scope, revision) VALUES (?, ?, ?, ?);
 
 -- name: runs
 SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author, r.started_at,
-       r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session
+       r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session,
+       r.reported_at, r.abandoned_at, r.reason
   FROM json_each(?) AS w
   CROSS JOIN run AS r ON r.tenant = ? AND r.id = w.value JOIN scope AS s ON s.id = r.scope;
 
 -- name: list_runs
 SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author, r.started_at,
-       r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session
+       r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session,
+       r.reported_at, r.abandoned_at, r.reason
   FROM run AS r JOIN scope AS s ON s.id = r.scope
  WHERE r.tenant = ?1 AND r.id < ?2 AND (?4 IS NULL OR (s.kind = ?4 AND s.name = ?5))
    AND (?6 IS NULL OR r.session = ?6)
@@ -428,7 +430,8 @@ SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author, r
 
 -- name: newest_runs
 SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author, r.started_at,
-       r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session
+       r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session,
+       r.reported_at, r.abandoned_at, r.reason
   FROM json_each(?1) AS w
   CROSS JOIN scope AS s ON s.tenant = w.value ->> 0 AND s.kind = w.value ->> 1 AND s.name = w.value ->> 2
   CROSS JOIN run AS r ON r.tenant = ?2 AND r.id =
@@ -441,14 +444,27 @@ SELECT l.run, s.tenant, s.kind, s.name, l.revision
  ORDER BY l.run, l.position;
 
 -- name: update_run
-UPDATE run SET status = ?, ended_at = ?, snapshot_kept = ?
- WHERE id = ? AND tenant = ? AND status = ? AND snapshot_kept = ?;
+UPDATE run SET status = ?, ended_at = ?, snapshot_kept = ?, abandoned_at = ?, reason = ?
+ WHERE id = ? AND tenant = ? AND status = ? AND snapshot_kept = ?
+   AND coalesce(?, reported_at) = reported_at;
+
+-- name: report_run
+UPDATE run SET reported_at = ?3 WHERE tenant = ?1 AND id = ?2 AND reported_at < ?3;
+
+-- name: unreported_runs
+SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author, r.started_at,
+       r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session,
+       r.reported_at, r.abandoned_at, r.reason
+  FROM run AS r JOIN scope AS s ON s.id = r.scope
+ WHERE r.status = 'running' AND r.reported_at < ?
+ ORDER BY r.reported_at LIMIT ?;
 
 -- name: delete_run_layers
 DELETE FROM run_layer WHERE run = ?;
 
 -- name: next_run_sequence
-UPDATE run SET event_count = event_count + 1 WHERE id = ? AND tenant = ? RETURNING event_count;
+UPDATE run SET event_count = event_count + 1, reported_at = max(reported_at, ?)
+ WHERE id = ? AND tenant = ? RETURNING event_count;
 
 -- name: idempotency_key
 SELECT fingerprint, claimed_at, versions, revision, status, sealed FROM idempotency_key
@@ -774,7 +790,7 @@ DELETE FROM run_layer WHERE run IN (SELECT id FROM run WHERE scope = ?);
 -- name: release_runs
 UPDATE run SET status = CASE status WHEN 'running' THEN 'cancelled' ELSE status END,
        ended_at = coalesce(ended_at, ?2), snapshot_kept = 0, variables = '{}',
-       workflow = '', session = NULL
+       workflow = '', session = NULL, reason = NULL
  WHERE scope = ?1;
 
 -- name: erase_entries

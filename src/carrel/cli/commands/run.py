@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -10,16 +11,19 @@ import click
 
 from carrel.cli import formatting
 from carrel.cli.connection import run_on_server
-from carrel.cli.console import print_json, server_options
+from carrel.cli.console import EXIT_FAILED, print_json, server_options
 from carrel.cli.provenance_report import print_provenance
 from carrel.cli.session_entries import parse_entries
 
 if TYPE_CHECKING:
-    from carrel_client import AsyncClient, Difference, File, FileRow, Prompt, Provenance
+    from carrel_client import AsyncClient, Difference, File, FileRow, Heartbeat, Prompt, Provenance
 
 Facts = Mapping[str, Any]
 
-_STYLES: Final = {"running": "cyan", "completed": "green", "failed": "red", "cancelled": "yellow"}
+_STYLES: Final = {
+    **{"running": "cyan", "completed": "green", "failed": "red", "cancelled": "yellow"},
+    "abandoned": "yellow",
+}
 _PAGE: Final = 500
 _START_OPTIONS: Final = (
     *("workflow_id", "scope", "parent_run_id", "share_snapshot", "session_id"),
@@ -149,6 +153,8 @@ def show(id: str, as_json: bool, **options: Any) -> None:
         "replay of": facts["replayOf"],
         "started": formatting.format_time(facts["startedAt"]),
         "ended": formatting.format_time(facts["endedAt"]),
+        "abandoned": formatting.format_time(facts["abandonedAt"]),
+        "reason": facts["reason"],
         "files": len(facts["workspace"]) if facts["kept"] else "released",
     }
     for name, fact in fields.items():
@@ -264,6 +270,29 @@ def _difference_to_json(difference: Difference) -> dict[str, Any]:
 @run.command()
 @click.argument("id", metavar="RUN")
 @server_options
+def heartbeat(id: str, as_json: bool, **options: Any) -> None:
+    """Report that a run still runs. Without reports it becomes abandoned.
+
+    Exit code 1: it does not run any more.
+    """
+
+    async def send(client: AsyncClient) -> Heartbeat:
+        return await (await client.run(id)).heartbeat()
+
+    beat = run_on_server(send, options, as_json=as_json)
+    lease_end = beat.lease_ends_at.isoformat() if beat.lease_ends_at else None
+    if as_json:
+        print_json({"runId": id, "status": beat.status, "leaseEndsAt": lease_end})
+    else:
+        lease = f" until {lease_end}" if lease_end else ""
+        click.echo(f"{id}: {beat.status}{lease}")
+    if beat.status != "running":
+        sys.exit(EXIT_FAILED)
+
+
+@run.command()
+@click.argument("id", metavar="RUN")
+@server_options
 @click.option(
     "--status",
     type=click.Choice(["completed", "failed", "cancelled"]),
@@ -271,6 +300,7 @@ def _difference_to_json(difference: Difference) -> dict[str, Any]:
     show_default=True,
     help="Final status.",
 )
+@click.option("--reason", metavar="TEXT", help="Why it ended, such as an error.")
 @click.option("--release", is_flag=True, help="Also release its snapshot. This cannot be undone.")
 @click.option(
     "--entries",
@@ -278,13 +308,19 @@ def _difference_to_json(difference: Difference) -> dict[str, Any]:
     help="JSON list of entries to append to its session; - is stdin.",
 )
 def end(
-    id: str, as_json: bool, status: str, release: bool, entries: TextIO | None, **options: Any
+    id: str,
+    as_json: bool,
+    status: str,
+    reason: str | None,
+    release: bool,
+    entries: TextIO | None,
+    **options: Any,
 ) -> None:
     """End a run. The status of an ended run does not change."""
     last_entries = parse_entries(entries) if entries else []
 
     async def finish(client: AsyncClient) -> Facts:
-        ended_run = await (await client.run(id)).finish(status, entries=last_entries)
+        ended_run = await (await client.run(id)).finish(status, entries=last_entries, reason=reason)
         return (await ended_run.release()).facts if release else ended_run.facts
 
     facts = run_on_server(finish, options, as_json=as_json)

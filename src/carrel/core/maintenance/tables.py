@@ -43,7 +43,8 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
         **{"id": str, "tenant": str, "scope": int, "workflow": str, "mode": str, "status": str},
         **{"author": str, "started_at": int, "ended_at": int | None, "parent": str | None},
         **{"replay_of": str | None, "snapshot_kept": int, "variables": str, "event_count": int},
-        "session": str | None,
+        **{"session": str | None, "reported_at": int, "abandoned_at": int | None},
+        "reason": str | None,
     },
     "run_layer": {"run": str, "position": int, "scope": int, "revision": int},
     "event": {
@@ -104,7 +105,7 @@ ADDED_COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "audit": {"key_id": "", "key_name": ""},
     "idempotency_key": {"revision": None},
-    "run": {"session": None},
+    "run": {"session": None, "reported_at": 0, "abandoned_at": None, "reason": None},
 }
 """Last columns of a table that were added later, with their values in older backups."""
 

@@ -15,16 +15,19 @@ RUN_ENDED_BY_STATUS: Final = {
     "completed": "run.completed",
     "failed": "run.failed",
     "cancelled": "run.cancelled",
+    "abandoned": "run.abandoned",
 }
 APPROVAL_REQUESTED: Final = "approval.requested"
 APPROVAL_ANSWERED: Final = "approval.answered"
 APPROVAL_FINISHED: Final = "approval.finished"
+TOOL_CALLED: Final = "tool.called"
 APPROVALS: Final = (APPROVAL_REQUESTED, APPROVAL_ANSWERED, APPROVAL_FINISHED)
 RECORD_CHANGED: Final = "record.changed"
 EVENT_TYPES: Final = (
     WORKSPACE_UPDATED,
     RUN_STARTED,
     *RUN_ENDED_BY_STATUS.values(),
+    TOOL_CALLED,
     *APPROVALS,
     RECORD_CHANGED,
 )

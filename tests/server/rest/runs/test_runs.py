@@ -86,6 +86,8 @@ async def test_a_run_has_its_owner_and_its_files_in_order(ada: httpx.AsyncClient
         "replayOf": None,
         "sessionId": None,
         "endedAt": None,
+        "reason": None,
+        "abandonedAt": None,
         "kept": True,
         "workspace": [
             {"path": "a.md", "version": 1, "layer": "workspace"},

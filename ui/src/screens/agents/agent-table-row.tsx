@@ -63,7 +63,13 @@ function Updates({ count }: { count: number }) {
   );
 }
 
-const STATUS_STYLES = { running: "accent", completed: "good", failed: "bad", cancelled: "" };
+const STATUS_STYLES = {
+  running: "accent",
+  completed: "good",
+  failed: "bad",
+  cancelled: "",
+  abandoned: "update",
+};
 
 function LastRun({ run }: { run: AgentRow["lastRun"] }) {
   if (!run) return <NoValue />;

@@ -13,18 +13,17 @@ import { toast } from "../../components/toast";
 import { useSession } from "../../layout/session-context";
 
 export function RunActions({ run }: { run: Run }) {
-  const [open, setOpen] = useState<"end" | "delete snapshot" | null>(null);
+  const [open, setOpen] = useState<"replay" | "end" | "delete snapshot" | null>(null);
   const close = () => setOpen(null);
-  const replay = useReplay(run.runId);
   if (!hasPermission(useSession(), "runs:write")) return null;
   return (
     <>
       {run.kept && (
-        <Button icon={RotateCcw} busy={replay.isPending} onClick={() => replay.mutate()}>
+        <Button icon={RotateCcw} onClick={() => setOpen("replay")}>
           Replay
         </Button>
       )}
-      {run.status === "running" ? (
+      {run.status === "running" || run.status === "abandoned" ? (
         <Button icon={Square} onClick={() => setOpen("end")}>
           End run
         </Button>
@@ -35,21 +34,40 @@ export function RunActions({ run }: { run: Run }) {
           </Button>
         )
       )}
+      {open === "replay" && <ReplayDialog run={run} onClose={close} />}
       {open === "end" && <EndRunDialog run={run} onClose={close} />}
       {open === "delete snapshot" && <DeleteSnapshotDialog run={run} onClose={close} />}
     </>
   );
 }
 
-function useReplay(id: string) {
+function ReplayDialog({ run, onClose }: { run: Run; onClose: () => void }) {
   const navigate = useNavigate();
-  return useMutation({
-    mutationFn: () => startRun({ replayOf: id }),
+  const replay = useMutation({
+    mutationFn: () => startRun({ replayOf: run.runId }),
     onSuccess: ({ runId }) => {
-      toast("Replay started with the same snapshot");
+      toast("Replay started");
       navigate(`/runs/${encodeURIComponent(runId)}`);
     },
   });
+  return (
+    <Confirm
+      title="Replay this run?"
+      action="Start replay"
+      busy={replay.isPending}
+      onConfirm={() => replay.mutate()}
+      onClose={onClose}
+    >
+      <p>
+        Starts a new run with the same snapshot: its {run.workspace.length} files and its prompt are
+        the same to the byte, whatever was changed since.
+      </p>
+      <p>
+        Carrel does not execute it. Your runtime drives the new run, with tools that write to the
+        live workspace. Without a report it becomes abandoned.
+      </p>
+    </Confirm>
+  );
 }
 
 /** Changes the run, updates its query and closes the dialog. */
@@ -70,7 +88,12 @@ const END_STATUSES: RunStatus[] = ["completed", "failed", "cancelled"];
 
 function EndRunDialog({ run, onClose }: { run: Run; onClose: () => void }) {
   const [status, setStatus] = useState<RunStatus>("completed");
-  const end = useRunMutation(() => endRun(run.runId, status), `Run ${status}`, onClose);
+  const [reason, setReason] = useState("");
+  const end = useRunMutation(
+    () => endRun(run.runId, status, reason.trim()),
+    `Run ${status}`,
+    onClose,
+  );
   return (
     <Confirm
       title="End run"
@@ -80,6 +103,9 @@ function EndRunDialog({ run, onClose }: { run: Run; onClose: () => void }) {
       onClose={onClose}
     >
       <p>The status cannot be changed afterwards.</p>
+      {run.status === "abandoned" && (
+        <p>The run stopped reporting; its page keeps saying when it was abandoned.</p>
+      )}
       <Field label="Status">
         <select
           className="input"
@@ -90,6 +116,15 @@ function EndRunDialog({ run, onClose }: { run: Run; onClose: () => void }) {
             <option key={option}>{option}</option>
           ))}
         </select>
+      </Field>
+      <Field label="Reason" hint="Optional.">
+        <textarea
+          className="input"
+          rows={2}
+          maxLength={4000}
+          value={reason}
+          onChange={(event) => setReason(event.target.value)}
+        />
       </Field>
     </Confirm>
   );

@@ -12,35 +12,62 @@ import { formatDuration } from "./duration";
 
 export function RunDetails({ run, agentName }: { run: Run; agentName: string | undefined }) {
   return (
-    <dl className="card run-details" aria-label="Details">
-      <Property name={run.agentId ? "Agent" : "Workspace"}>
-        <RunOwner run={run} agentName={agentName} />
-      </Property>
-      <Property name="Scope">{run.scope}</Property>
-      <Property name="Started">
-        <Time at={run.startedAt} />
-      </Property>
-      <Property name={run.endedAt ? "Ended" : "Running for"}>
-        {run.endedAt ? <Time at={run.endedAt} /> : formatDuration(run.startedAt, null)}
-      </Property>
-      {run.endedAt && (
-        <Property name="Duration">{formatDuration(run.startedAt, run.endedAt)}</Property>
-      )}
-      <Property name="Started by">
-        <PrincipalName id={run.owner["principal"]} />
-      </Property>
-      {run.parentRunId && (
-        <Property name="Parent run">
-          <RunLink id={run.parentRunId} />
+    <>
+      <RunReason run={run} />
+      <dl className="card run-details" aria-label="Details">
+        <Property name={run.agentId ? "Agent" : "Workspace"}>
+          <RunOwner run={run} agentName={agentName} />
         </Property>
-      )}
-      {run.replayOf && (
-        <Property name="Replay of">
-          <RunLink id={run.replayOf} />
+        <Property name="Scope">{run.scope}</Property>
+        <Property name="Started">
+          <Time at={run.startedAt} />
         </Property>
-      )}
-      <RelatedRuns run={run} />
-    </dl>
+        <Property name={run.endedAt ? "Ended" : "Running for"}>
+          {run.endedAt ? <Time at={run.endedAt} /> : formatDuration(run.startedAt, null)}
+        </Property>
+        {run.endedAt && (
+          <Property name="Duration">{formatDuration(run.startedAt, run.endedAt)}</Property>
+        )}
+        <Property name="Started by">
+          <PrincipalName id={run.owner["principal"]} />
+        </Property>
+        {run.parentRunId && (
+          <Property name="Parent run">
+            <RunLink id={run.parentRunId} />
+          </Property>
+        )}
+        {run.replayOf && (
+          <Property name="Replay of">
+            <RunLink id={run.replayOf} />
+          </Property>
+        )}
+        <RelatedRuns run={run} />
+      </dl>
+    </>
+  );
+}
+
+function RunReason({ run }: { run: Run }) {
+  if (!run.reason && !run.abandonedAt) return null;
+  return (
+    <div className={run.status === "failed" ? "notice bad" : "notice"} role="note">
+      <div className="grow">
+        {run.abandonedAt && (
+          <p>
+            {run.status === "abandoned" ? "Stopped reporting" : "Had stopped reporting"}; abandoned{" "}
+            <Time at={run.abandonedAt} />.
+            {run.status === "abandoned"
+              ? " Its runtime can still report, write and end it."
+              : ` It was ended as ${run.status} later.`}
+          </p>
+        )}
+        {run.reason && (
+          <p>
+            <strong>Reason:</strong> <span className="bidi">{escapeText(run.reason, 4000)}</span>
+          </p>
+        )}
+      </div>
+    </div>
   );
 }
 

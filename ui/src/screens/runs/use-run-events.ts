@@ -3,11 +3,12 @@
 import { useEffect, useReducer } from "react";
 import type { RunEvent } from "../../api/runs";
 
-const END_EVENTS = ["run.completed", "run.failed", "run.cancelled"];
+const END_EVENTS = ["run.completed", "run.failed", "run.cancelled", "run.abandoned"];
 const EVENT_TYPES = [
   "run.started",
   ...END_EVENTS,
   "workspace.updated",
+  "tool.called",
   "approval.requested",
   "approval.answered",
   "approval.finished",

@@ -299,7 +299,8 @@ BEGIN
             any_changed = true;
             any_pruned = any_pruned OR p_version[k] > c_max_versions[i];
             IF c_run[i] IS NOT NULL THEN
-                UPDATE run SET event_count = event_count + 1
+                UPDATE run SET event_count = event_count + 1,
+                               reported_at = greatest(reported_at, c_at[i])
                  WHERE id = c_run[i] AND tenant = s_tenant[s]
                 RETURNING event_count INTO new_value;
                 r_sequence[j] = new_value;
@@ -312,7 +313,8 @@ BEGIN
                           WHERE e.change ->> 'kind' = 'event' ORDER BY e.n LOOP
                 new_value = NULL;
                 IF c_run[i] IS NOT NULL THEN
-                    UPDATE run SET event_count = event_count + 1
+                    UPDATE run SET event_count = event_count + 1,
+                                   reported_at = greatest(reported_at, c_at[i])
                      WHERE id = c_run[i] AND tenant = draft ->> 'tenant'
                     RETURNING event_count INTO new_value;
                 END IF;

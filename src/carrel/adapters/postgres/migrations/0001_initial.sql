@@ -105,11 +105,15 @@ CREATE TABLE run (
     snapshot_kept integer NOT NULL,
     variables     text NOT NULL,
     event_count   bigint NOT NULL,
-    session       text COLLATE "C"
+    session       text COLLATE "C",
+    reported_at   bigint NOT NULL,
+    abandoned_at  bigint,
+    reason        text
 );
 CREATE INDEX run_by_tenant ON run (tenant, id);
 CREATE INDEX run_by_scope ON run (scope, id);
 CREATE INDEX run_by_session ON run (scope, session, id) WHERE session IS NOT NULL;
+CREATE INDEX run_by_report ON run (reported_at) WHERE status = 'running';
 
 CREATE TABLE run_layer (
     run      text COLLATE "C" NOT NULL REFERENCES run,
@@ -582,7 +586,8 @@ BEGIN
             any_changed = true;
             any_pruned = any_pruned OR p_version[k] > c_max_versions[i];
             IF c_run[i] IS NOT NULL THEN
-                UPDATE run SET event_count = event_count + 1
+                UPDATE run SET event_count = event_count + 1,
+                               reported_at = greatest(reported_at, c_at[i])
                  WHERE id = c_run[i] AND tenant = s_tenant[s]
                 RETURNING event_count INTO new_value;
                 r_sequence[j] = new_value;
@@ -595,7 +600,8 @@ BEGIN
                           WHERE e.change ->> 'kind' = 'event' ORDER BY e.n LOOP
                 new_value = NULL;
                 IF c_run[i] IS NOT NULL THEN
-                    UPDATE run SET event_count = event_count + 1
+                    UPDATE run SET event_count = event_count + 1,
+                                   reported_at = greatest(reported_at, c_at[i])
                      WHERE id = c_run[i] AND tenant = draft ->> 'tenant'
                     RETURNING event_count INTO new_value;
                 END IF;
@@ -1129,7 +1135,7 @@ CREATE FUNCTION start_runs(
     r_id text[], r_tenant text[], r_scope integer[], r_workflow text[], r_mode text[],
     r_status text[], r_author text[], r_started_at bigint[], r_ended_at bigint[],
     r_parent text[], r_replay_of text[], r_snapshot_kept integer[], r_variables text[],
-    r_payload text[], r_session text[],
+    r_payload text[], r_session text[], r_reported_at bigint[],
     l_run text[], l_position integer[], l_scope integer[], l_revision bigint[]
 ) RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
@@ -1149,13 +1155,16 @@ BEGIN
       FROM unnest(s_tenant, s_kind, s_name) WITH ORDINALITY AS a (tenant, kind, name, n)
       JOIN scope AS f ON f.tenant = a.tenant AND f.kind = a.kind AND f.name = a.name;
     INSERT INTO run (id, tenant, scope, workflow, mode, status, author, started_at, ended_at,
-                     parent, replay_of, snapshot_kept, variables, event_count, session)
+                     parent, replay_of, snapshot_kept, variables, event_count, session,
+                     reported_at)
     SELECT n.id, n.tenant, s_id[n.scope], n.workflow, n.mode, n.status, n.author, n.started_at,
-           n.ended_at, n.parent, n.replay_of, n.snapshot_kept, n.variables, 1, n.session
+           n.ended_at, n.parent, n.replay_of, n.snapshot_kept, n.variables, 1, n.session,
+           n.reported_at
       FROM unnest(r_id, r_tenant, r_scope, r_workflow, r_mode, r_status, r_author, r_started_at,
-                  r_ended_at, r_parent, r_replay_of, r_snapshot_kept, r_variables, r_session)
+                  r_ended_at, r_parent, r_replay_of, r_snapshot_kept, r_variables, r_session,
+                  r_reported_at)
         AS n (id, tenant, scope, workflow, mode, status, author, started_at, ended_at, parent,
-              replay_of, snapshot_kept, variables, session);
+              replay_of, snapshot_kept, variables, session, reported_at);
     INSERT INTO run_layer (run, position, scope, revision)
     SELECT n.run, n.position, s_id[n.scope], coalesce(n.revision, s_revision[n.scope])
       FROM unnest(l_run, l_position, l_scope, l_revision) AS n (run, position, scope, revision);
@@ -1169,7 +1178,9 @@ END $$;
 CREATE FUNCTION update_run(
     lock bigint, run_id text, run_tenant text,
     expected_status text, expected_ended_at bigint, expected_snapshot_kept integer,
+    expected_reported_at bigint,
     new_status text, new_ended_at bigint, new_snapshot_kept integer,
+    new_abandoned_at bigint, new_reason text,
     event_type text, event_payload text, event_at bigint
 ) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
@@ -1178,10 +1189,12 @@ BEGIN
     PERFORM acquire_locks(ARRAY[lock], ARRAY[true]);
     LOCK TABLE event IN ROW EXCLUSIVE MODE;
     UPDATE run SET status = new_status, ended_at = new_ended_at, snapshot_kept = new_snapshot_kept,
+                   abandoned_at = new_abandoned_at, reason = new_reason,
                    event_count = event_count + (event_type IS NOT NULL)::integer
      WHERE id = run_id AND tenant = run_tenant AND status = expected_status
        AND snapshot_kept = expected_snapshot_kept
        AND ended_at IS NOT DISTINCT FROM expected_ended_at
+       AND (expected_reported_at IS NULL OR reported_at = expected_reported_at)
     RETURNING scope, event_count INTO updated;
     IF NOT FOUND THEN
         RETURN false;

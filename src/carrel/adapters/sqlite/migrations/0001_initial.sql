@@ -79,11 +79,15 @@ CREATE TABLE run (
     variables     TEXT    NOT NULL,
     event_count   INTEGER NOT NULL,
     session       TEXT,
+    reported_at   INTEGER NOT NULL,
+    abandoned_at  INTEGER,
+    reason        TEXT,
     PRIMARY KEY (tenant, id)
 ) WITHOUT ROWID;
 
 CREATE INDEX run_by_scope ON run (scope, tenant, id);
 CREATE INDEX run_by_session ON run (scope, session, id) WHERE session IS NOT NULL;
+CREATE INDEX run_by_report ON run (reported_at) WHERE status = 'running';
 
 CREATE TABLE run_layer (
     run      TEXT    NOT NULL,

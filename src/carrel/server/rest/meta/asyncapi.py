@@ -10,6 +10,7 @@ from carrel.core.store.event import (
     RECORD_CHANGED,
     RUN_ENDED_BY_STATUS,
     RUN_STARTED,
+    TOOL_CALLED,
     WORKSPACE_UPDATED,
 )
 from carrel.core.version import VERSION
@@ -33,6 +34,16 @@ _APPROVAL: Final = {
     "required": ["approvalId", "agentId", "tool", "status"],
     "properties": {"approvalId": _TEXT, "agentId": _TEXT, "tool": _TEXT, "status": _TEXT},
 }
+_TOOL_CALL: Final = {
+    "title": "ToolCalled",
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["runId", "agentId", "tool", "isError", "durationMs"],
+    "properties": {
+        **{"runId": _TEXT, "agentId": _TEXT, "tool": _TEXT},
+        **{"isError": {"type": "boolean"}, "durationMs": {"type": "integer", "minimum": 0}},
+    },
+}
 _RECORD: Final = {
     "title": "RecordChanged",
     "type": "object",
@@ -45,6 +56,7 @@ PAYLOADS: Final[Mapping[str, tuple[str, Json]]] = {
     WORKSPACE_UPDATED: ("WorkspaceUpdated", BODIES["workspace-updated"]),
     RUN_STARTED: ("RunStarted", _RUN),
     **{type: (f"Run{status.title()}", _RUN) for status, type in RUN_ENDED_BY_STATUS.items()},
+    TOOL_CALLED: ("ToolCalled", _TOOL_CALL),
     **{type: (f"Approval{type.partition('.')[2].title()}", _APPROVAL) for type in APPROVALS},
     RECORD_CHANGED: ("RecordChanged", _RECORD),
 }

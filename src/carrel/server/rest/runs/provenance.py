@@ -46,6 +46,8 @@ class ProvenanceRunModel(ResponseModel, frozen=True):
     scope: Audience
     started_at: Rfc3339
     ended_at: Rfc3339 | None
+    reason: str | None
+    abandoned_at: Rfc3339 | None
     started_by: AuthorModel
     kept: bool
 
@@ -195,6 +197,8 @@ def _run_to_model(chain: Provenance, run: Run) -> ProvenanceRunModel:
         scope=run.mode,
         started_at=rfc3339(run.started_at),
         ended_at=rfc3339(run.ended_at) if run.ended_at else None,
+        reason=run.reason,
+        abandoned_at=rfc3339(run.abandoned_at) if run.abandoned_at else None,
         started_by=_author(chain, run.author),
         kept=run.snapshot_kept,
     )

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
+from carrel.actions import run_reports
 from carrel.actions.runs import run_entries, runs, snapshots
 from carrel.actions.sessions.sessions import MAX_ENTRIES_PER_APPEND
 from carrel.core.access import Permission
@@ -64,6 +65,10 @@ class RunSummaryModel(ResponseModel, frozen=True, kw_only=True):
     session_id: str | None
     started_at: Rfc3339
     ended_at: Rfc3339 | None
+    reason: str | None
+    """Why it ended, if its runtime reported that."""
+    abandoned_at: Rfc3339 | None
+    """When it stopped counting as running, since it did not report; it may have ended later."""
     completed_at: Rfc3339 | msgspec.UnsetType = msgspec.UNSET
     kept: bool
 
@@ -84,8 +89,16 @@ class RunCancelledModel(ResponseModel, frozen=True):
     status: RunStatus
 
 
+class RunHeartbeatModel(ResponseModel, frozen=True):
+    run_id: str
+    status: RunStatus
+    lease_ends_at: Rfc3339 | None
+    """When it becomes abandoned without another report; null if it ended, or never."""
+
+
 class UpdateRunBody(RequestModel, frozen=True):
-    status: RunStatus | None = None
+    status: Annotated[RunStatus, Meta(description="Not `abandoned`.")] | None = None
+    reason: Annotated[str, Meta(max_length=4000, description="Why it ended.")] | None = None
     kept: bool | None = None
     entries: (
         Annotated[
@@ -132,6 +145,8 @@ def run_to_summary(run: Run, tenant: str) -> RunSummaryModel:
         session_id=run.session,
         started_at=rfc3339(run.started_at),
         ended_at=ended,
+        reason=run.reason,
+        abandoned_at=rfc3339(run.abandoned_at) if run.abandoned_at else None,
         completed_at=msgspec.UNSET if ended is None else ended,
         kept=run.snapshot_kept,
     )
@@ -242,6 +257,7 @@ async def _update(request: Request[UpdateRunBody]) -> Response:
         request.actor,
         request.params["id"],
         status=request.body.status,
+        reason=request.body.reason,
         keep_snapshot=request.body.kept,
     )
     return await _run_response(request, run)
@@ -270,8 +286,39 @@ async def cancel(request: AnyRequest) -> Response:
     return Response.json(RunCancelledModel(run_id=run.id, status=run.status))
 
 
+@endpoint(
+    "POST",
+    "/v1/runs/{id}/heartbeat",
+    body=dict[str, Any],
+    permission=Permission.RUNS_WRITE,
+    responses={200: RunHeartbeatModel},
+    refusals=(ValidationError, NotFound),
+    idempotent=True,
+    id="runs_heartbeat",
+    tag=_TAG,
+)
+async def send_heartbeat(request: AnyRequest) -> Response:
+    """Report that a run still runs; the fields of the body are ignored.
+
+    Entries, tool calls and writes of a run are reports too. The status of a run that was ended or
+    abandoned meanwhile is returned and stays as it is.
+    """
+    run = await run_reports.heartbeat(
+        request.ports, await runs.get(request.ports, request.actor, request.params["id"])
+    )
+    lease = run_reports.lease_end(request.ports, run)
+    lease_ends_at = None if lease is None else rfc3339(lease)
+    return Response.json(
+        RunHeartbeatModel(
+            run_id=run.id,
+            status=run.status,
+            lease_ends_at=lease_ends_at,
+        )
+    )
+
+
 ENDPOINTS: Final = (
-    *(run_start.start, list_runs, get, patch, cancel),
+    *(run_start.start, list_runs, get, patch, cancel, send_heartbeat),
     *run_files.ENDPOINTS,
     *run_events.ENDPOINTS,
     *workflows.ENDPOINTS,
