@@ -17,12 +17,18 @@ from tests.contract.test_sessions import (
     session,
     session_append,
     start_session,
+    with_store,
 )
 from tests.support.commits import ACME, NOW
 from tests.support.contract_stores import Ports
 
 from carrel.core.search.bm25 import TermWeight
-from carrel.core.sessions.session import MAX_READ_BYTES, EntryRemoval
+from carrel.core.sessions.session import (
+    MAX_READ_BYTES,
+    EntryRemoval,
+    LastEntryChanged,
+    Session,
+)
 from carrel.core.store.idempotency import Claimed, Committed, IdempotencyKey
 
 pytestmark = pytest.mark.anyio
@@ -62,7 +68,8 @@ async def test_an_entry_keeps_its_item_and_its_run(ports: Ports) -> None:
     assert (rows[1].item, rows[1].run) == (None, "run_2")
     await ports.sessions.set_run([session(run="run_3")])
     [updated] = await ports.sessions.append([session_append(entry("later"))])
-    assert updated and updated.run == "run_3"
+    assert isinstance(updated, Session)
+    assert updated.run == "run_3"
     hits = await ports.sessions.read_of_run(ACME, MARCO, "run_3")
     assert [(hit.session, hit.entry.content) for hit in hits] == [(id_of(1), "later")]
     assert await ports.sessions.read_of_run(ACME, KATE, "run_3") == ()
@@ -167,3 +174,72 @@ async def test_16_removals_remove_16_different_entries(ports: Ports) -> None:
 
     numbers = [item.last.sequence for [item] in removed if item and item.last]
     assert sorted(numbers) == list(range(5, 21))
+
+
+async def test_entries_are_appended_only_after_the_expected_one(ports: Ports) -> None:
+    await start_session(ports)
+    first, early, second = await ports.sessions.append(
+        [session_append(entry(text), after=after) for text, after in (("a", 0), ("b", 0), ("c", 1))]
+    )
+    assert first == session(entry_count=1)
+    assert early == LastEntryChanged(1)
+    assert second == session(entry_count=2)
+    assert [e.content for e in await ports.sessions.read(ACME, MARCO, id_of(1))] == ["a", "c"]
+    assert await search(ports, "b") == []
+
+    await ports.sessions.close(ACME, MARCO, [id_of(1)], NOW)
+    appends = [session_append(entry("d"), after=n, n=m) for m, n in ((1, 2), (1, 1), (9, 0))]
+    assert await ports.sessions.append(appends) == (None, None, None)
+
+
+async def test_a_removed_entry_is_not_the_last_one(ports: Ports) -> None:
+    await start_session(ports)
+    await append_texts(ports, "a", "b")
+    await ports.sessions.remove([EntryRemoval(ACME, MARCO, id_of(1), NOW)])
+    [refused] = await ports.sessions.append([session_append(entry("c"), after=2)])
+    assert refused == LastEntryChanged(1)
+    [updated] = await ports.sessions.append([session_append(entry("c"), after=1)])
+    assert isinstance(updated, Session)
+    assert updated.last_sequence == 3
+    await ports.sessions.remove([EntryRemoval(ACME, MARCO, id_of(1), NOW, is_complete=True)])
+    [refused, updated] = await ports.sessions.append(
+        [session_append(entry("d"), after=3), session_append(entry("d"), after=0)]
+    )
+    assert refused == LastEntryChanged(0)
+    assert isinstance(updated, Session)
+    assert (updated.last_sequence, updated.entry_count) == (4, 1)
+
+
+async def test_a_refused_append_marks_no_idempotency_key(ports: Ports) -> None:
+    await start_session(ports)
+    key = IdempotencyKey(ACME, "POST entries", "k")
+    assert await ports.idempotency.claim(key, "f", NOW, 0) == Claimed()
+    await ports.sessions.append([session_append(entry("x"), idempotency_key=key, after=5)])
+    assert not isinstance(await ports.idempotency.claim(key, "f", NOW, NOW + 1), Committed)
+
+
+async def test_of_16_writers_after_the_same_entry_one_wins(ports: Ports) -> None:
+    await start_session(ports)
+
+    async def write(store: Ports, n: int) -> int:
+        """Append five entries, each after the last one that is known; count the refusals."""
+        after = refusals = 0
+        for turn in range(5):
+            addition = session_append(entry(f"{n}/{turn}", sender=str(after)), after=after)
+            [updated] = await store.sessions.append([addition])
+            while isinstance(updated, LastEntryChanged):
+                refusals, after = refusals + 1, updated.last
+                addition = session_append(entry(f"{n}/{turn}", sender=str(after)), after=after)
+                [updated] = await store.sessions.append([addition])
+            assert updated
+            after = updated.last_sequence
+        return refusals
+
+    async with ports.twin() as twin:
+        stores = (ports, with_store(ports, twin))
+        refusals = await asyncio.gather(*[write(stores[n % 2], n) for n in range(16)])
+
+    entries = await ports.sessions.read(ACME, MARCO, id_of(1), limit=1000)
+    assert [item.sequence for item in entries] == list(range(1, 81))
+    assert [item.sender for item in entries] == [str(n) for n in range(80)]
+    assert sum(refusals) >= 15

@@ -10,6 +10,7 @@ from carrel.core.runs import Audience
 from carrel.core.search.bm25 import TermStatistics, TermWeight
 from carrel.core.sessions.session import (
     EntryRemoval,
+    LastEntryChanged,
     RemovedEntries,
     Session,
     SessionAppend,
@@ -31,10 +32,13 @@ class Sessions(Protocol):
         that is no UUID. Concurrent starts create one session.
         """
 
-    async def append(self, additions: Sequence[SessionAppend]) -> tuple[Session | None, ...]:
+    async def append(
+        self, additions: Sequence[SessionAppend]
+    ) -> tuple[Session | LastEntryChanged | None, ...]:
         """Append entries with consecutive sequence numbers; return the updated sessions.
 
-        None if the agent has no such session or it is closed; this does not affect the others. When
+        None if the agent has no such session or it is closed, and LastEntryChanged if its last
+        entry is not the expected one; this does not affect the others. When
         this returns, entries are durable and searchable, and idempotency keys are marked. If it
         raises, nothing was added. An entry without a run gets that of the session.
         """

@@ -30,6 +30,7 @@ from carrel.core.search.full_text import parse_query
 from carrel.core.search.passages import Passage, find_passage
 from carrel.core.sessions.session import (
     MAX_READ_BYTES,
+    LastEntryChanged,
     Session,
     SessionAppend,
     SpeakerRole,
@@ -188,19 +189,29 @@ async def append(
     id: str,
     new_entries: Sequence[NewEntry],
     idempotency_key: IdempotencyKey | None = None,
+    *,
+    after: int | None = None,
 ) -> tuple[TranscriptEntry, ...]:
     """Append entries in one transaction, all or none, and return them as stored.
 
     Entries stay even if the turn fails. A user entry cancels pending approvals of the session.
-    Raises ValidationError, NotFound, PayloadTooLarge, and Conflict if the session is closed.
+    Raises ValidationError, NotFound, PayloadTooLarge, and Conflict if the session is closed or if
+    `after` is given and not the number of its last entry.
     """
     session = await get(ports, actor, agent, id)
     if not 1 <= len(new_entries) <= MAX_ENTRIES_PER_APPEND:
         raise ValidationError(f"1 to {MAX_ENTRIES_PER_APPEND} entries can be added at a time")
     await require_runs(ports, session, [entry.run for entry in new_entries])
     redacted = await redact_entries(ports, actor.tenant, new_entries)
-    addition = SessionAppend(session.tenant, session.id, session.agent, redacted, idempotency_key)
+    addition = SessionAppend(
+        session.tenant, session.id, session.agent, redacted, idempotency_key, after
+    )
     [updated] = await ports.sessions.append([addition])
+    if isinstance(updated, LastEntryChanged):
+        raise Conflict(
+            f"the last entry of the session is {updated.last}, not {after}",
+            lastNumber=updated.last,
+        )
     if updated is None:
         await get(ports, actor, agent, id)
         raise Conflict("the session is closed")

@@ -22,6 +22,7 @@ from carrel.core.search.full_text import distinct_terms
 from carrel.core.sessions.session import (
     MAX_READ_BYTES,
     EntryRemoval,
+    LastEntryChanged,
     RemovedEntries,
     Session,
     SessionAppend,
@@ -69,7 +70,9 @@ class PostgresSessions:
         by_key = await self._read_sessions(keys)
         return tuple(by_key[key] for key in keys)
 
-    async def append(self, additions: Sequence[SessionAppend]) -> tuple[Session | None, ...]:
+    async def append(
+        self, additions: Sequence[SessionAppend]
+    ) -> tuple[Session | LastEntryChanged | None, ...]:
         is_long = (
             sum(len(entry.content) for addition in additions for entry in addition.entries)
             > _THREAD_THRESHOLD_CHARACTERS
@@ -85,13 +88,16 @@ class PostgresSessions:
                     if addition.idempotency_key
                     else (None, None)
                 ),
+                addition.after,
             )
             for addition in additions
         ]
-        parameters = (*transpose(addition_rows, 6), *transpose(rows, 9))
+        parameters = (*transpose(addition_rows, 7), *transpose(rows, 9))
         by_position = {
-            position: _session_from_row(row)
-            for position, *row in await self._database.rows("append_session_entries", *parameters)
+            position: _session_from_row(row) if last is None else LastEntryChanged(last)
+            for position, *row, last in await self._database.rows(
+                "append_session_entries", *parameters
+            )
         }
         return tuple(by_position.get(position) for position in range(1, len(additions) + 1))
 

@@ -647,8 +647,9 @@ SELECT s.tenant, s.id, s.agent, s.mode, s.plugin, s.started_at, s.ended_at, s.en
 -- name: append_session_entries
 SELECT a.addition, (a.updated).tenant, (a.updated).id, (a.updated).agent, (a.updated).mode,
        (a.updated).plugin, (a.updated).started_at, (a.updated).ended_at, (a.updated).entry_count,
-       (a.updated).last_sequence, (a.updated).last_entry_at, (a.updated).run
-  FROM append_session_entries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) AS a;
+       (a.updated).last_sequence, (a.updated).last_entry_at, (a.updated).run, a.changed_last
+  FROM append_session_entries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
+                              $16) AS a;
 
 -- name: remove_session_entries
 SELECT a.removal, (a.updated).tenant, (a.updated).id, (a.updated).agent, (a.updated).mode,

@@ -33,6 +33,7 @@ from carrel.core.search.bm25 import (
 from carrel.core.search.full_text import distinct_terms
 from carrel.core.sessions.session import (
     EntryRemoval,
+    LastEntryChanged,
     RemovedEntries,
     Session,
     SessionAppend,
@@ -69,7 +70,9 @@ class SqliteSessions:
 
         return await self._writer.submit(start)
 
-    async def append(self, additions: Sequence[SessionAppend]) -> tuple[Session | None, ...]:
+    async def append(
+        self, additions: Sequence[SessionAppend]
+    ) -> tuple[Session | LastEntryChanged | None, ...]:
         is_long = (
             sum(len(entry.content) for addition in additions for entry in addition.entries)
             > _THREAD_THRESHOLD_CHARACTERS
@@ -248,7 +251,9 @@ def _append_entries(
     batch: CommitBatch,
     addition: SessionAppend,
     terms_by_entry: Sequence[Sequence[str]],
-) -> Session | None:
+) -> Session | LastEntryChanged | None:
+    if changed := _find_changed_end(db, addition):
+        return changed
     entries = addition.entries
     last_entry_at = max([0, *[entry.at for entry in entries]])
     parameters = (len(entries), last_entry_at, addition.tenant, addition.session, addition.agent)
@@ -278,6 +283,15 @@ def _append_entries(
         add_terms(db, key_columns[0], owner, terms)
     batch.mark_key(addition.idempotency_key, range(first, session.last_sequence + 1))
     return session
+
+
+def _find_changed_end(db: Connection, addition: SessionAppend) -> LastEntryChanged | None:
+    """Return the last entry of an open session if it is not the expected one."""
+    if addition.after is None:
+        return None
+    key = (addition.tenant, addition.session, addition.agent)
+    row = db.execute(STATEMENTS["open_session_last_entry"], key).fetchone()
+    return None if row is None or row[0] == addition.after else LastEntryChanged(row[0])
 
 
 def _remove_entries(

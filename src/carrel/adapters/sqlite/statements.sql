@@ -671,6 +671,11 @@ RETURNING tenant, id, agent, mode, plugin, started_at, ended_at, entry_count, la
 SELECT entry_count FROM session
  WHERE tenant = ? AND id = ? AND agent = ? AND ended_at IS NULL;
 
+-- name: open_session_last_entry
+SELECT coalesce((SELECT max(e.sequence) FROM session_entry AS e
+                  WHERE e.tenant = s.tenant AND e.agent = s.agent AND e.session = s.id), 0)
+  FROM session AS s WHERE s.tenant = ? AND s.id = ? AND s.agent = ? AND s.ended_at IS NULL;
+
 -- name: set_session_run
 UPDATE session SET run = ? WHERE tenant = ? AND id = ? AND agent = ?;
 

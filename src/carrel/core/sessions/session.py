@@ -92,6 +92,15 @@ class SessionAppend(Struct, frozen=True):
     entries: tuple[TranscriptEntry, ...]
     idempotency_key: IdempotencyKey | None = None
     """Marked with the assigned sequence numbers in the same transaction."""
+    after: int | None = None
+    """Only if this is the sequence number of the last entry; 0 for no entry."""
+
+
+class LastEntryChanged(Struct, frozen=True):
+    """Nothing was appended, since the last entry is not the expected one."""
+
+    last: int
+    """Sequence number of the last entry; 0 for no entry."""
 
 
 class EntryRemoval(Struct, frozen=True):

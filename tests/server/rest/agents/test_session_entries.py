@@ -127,6 +127,46 @@ POPPED_AGAIN = {"number": 2, "entry": None}
 """What was removed is gone, so only its number is known."""
 
 
+async def test_entries_are_appended_only_after_the_entry_that_was_read(
+    owner: httpx.AsyncClient,
+) -> None:
+    url = await start(owner)
+    entry = {"role": "user", "content": "a"}
+    for body in ({**entry, "after": 0}, {"items": [entry, entry], "after": 1}):
+        assert (await owner.post(f"{url}/entries", json=body)).status_code == 201
+
+    for body in ({**entry, "after": 1}, {"items": [entry], "after": 0}, {**entry, "after": 4}):
+        refused = await owner.post(f"{url}/entries", json=body)
+        assert (refused.status_code, refused.json()["error"]) == (409, "conflict")
+        assert refused.json()["details"] == {"lastNumber": 3}
+    assert (await owner.get(url)).json()["entryCount"] == 3
+
+    await owner.post(f"{url}/pop")
+    refused = await owner.post(f"{url}/entries", json={**entry, "after": 3})
+    assert refused.json()["details"] == {"lastNumber": 2}
+    stored = await owner.post(f"{url}/entries", json={**entry, "after": 2})
+    assert stored.json()["number"] == 4
+    for after in (-1, 1.5, "4", 2**70):
+        invalid = await owner.post(f"{url}/entries", json={**entry, "after": after})
+        assert invalid.status_code == 400
+    await owner.post(f"{url}/close")
+    closed = await owner.post(f"{url}/entries", json={**entry, "after": 4})
+    assert (closed.status_code, "details" in closed.json()) == (409, False)
+
+
+async def test_a_repeated_conditional_append_gets_the_first_response(tmp_path: File) -> None:
+    async with open_rest_server(tmp_path / "crash", forgetful=True) as server:
+        owner = await server.create_tenant()
+        await owner.post("/v1/agents", json={"slug": "kate", "name": "Kate"})
+        url = await start(owner)
+        body, key = {"role": "user", "content": "a", "after": 0}, {"Idempotency-Key": "k"}
+        first, again = [
+            await owner.post(f"{url}/entries", json=body, headers=key) for _ in range(2)
+        ]
+        assert (again.status_code, again.json()) == (201, first.json())
+        assert (await owner.get(url)).json()["entryCount"] == 1
+
+
 async def test_an_item_is_kept_beside_its_text(owner: httpx.AsyncClient) -> None:
     url = await start(owner)
     call = {

@@ -2,23 +2,39 @@
 
 -- Append entries (e) to sessions. Each addition (a) names a session and the count of its entries.
 -- An entry without a run gets that of its session. Returns the updated sessions by index of the
--- addition; absent and closed sessions are skipped.
+-- addition; absent and closed sessions are skipped. Where the last entry is not the expected one,
+-- nothing is appended and its number is returned.
 CREATE FUNCTION append_session_entries(
     a_tenant text[], a_session text[], a_agent text[], a_count integer[],
-    a_endpoint text[], a_key text[],
+    a_endpoint text[], a_key text[], a_after bigint[],
     e_at bigint[], e_role text[], e_content bytea[], e_message text[], e_plugin text[],
     e_sender text[], e_item text[], e_run text[], e_terms text[]
-) RETURNS TABLE (addition integer, updated session) LANGUAGE plpgsql AS $$
+) RETURNS TABLE (addition integer, updated session, changed_last bigint) LANGUAGE plpgsql AS $$
 DECLARE
     a record;
 BEGIN
     PERFORM acquire_locks('{}', '{}');
     FOR a IN
         SELECT x.*, (sum(x.count) OVER (ORDER BY x.n) - x.count)::integer AS skip
-          FROM unnest(a_tenant, a_session, a_agent, a_count, a_endpoint, a_key)
-               WITH ORDINALITY AS x (tenant, session, agent, count, endpoint, key, n)
+          FROM unnest(a_tenant, a_session, a_agent, a_count, a_endpoint, a_key, a_after)
+               WITH ORDINALITY AS x (tenant, session, agent, count, endpoint, key, after, n)
          ORDER BY x.tenant, x.agent, x.session, x.n
     LOOP
+        addition = a.n;
+        changed_last = NULL;
+        IF a.after IS NOT NULL THEN
+            SELECT s.* INTO updated FROM session AS s
+             WHERE s.tenant = a.tenant AND s.id = a.session AND s.agent = a.agent
+               AND s.ended_at IS NULL FOR UPDATE;
+            CONTINUE WHEN NOT FOUND;
+            SELECT coalesce(max(e.sequence), 0) INTO changed_last FROM session_entry AS e
+             WHERE e.tenant = a.tenant AND e.agent = a.agent AND e.session = a.session;
+            IF changed_last <> a.after THEN
+                RETURN NEXT;
+                CONTINUE;
+            END IF;
+            changed_last = NULL;
+        END IF;
         UPDATE session AS s
            SET entry_count = s.entry_count + a.count, last_sequence = s.last_sequence + a.count,
                last_entry_at = greatest(
@@ -42,7 +58,6 @@ BEGIN
            SET versions = (SELECT jsonb_agg(updated.last_sequence - a.count + i ORDER BY i)::text
                              FROM generate_series(1, a.count) AS i)
          WHERE k.tenant = a.tenant AND k.endpoint = a.endpoint AND k.key = a.key;
-        addition = a.n;
         RETURN NEXT;
     END LOOP;
 END $$;

@@ -116,7 +116,11 @@ async def _rebuild_append(
     tag=SESSIONS_TAG,
 )
 async def append(request: Request[AppendEntriesBody]) -> Response:
-    """Append one entry to a session, or several as `items`, all or none. Secrets are redacted."""
+    """Append one entry to a session, or several as `items`, all or none. Secrets are redacted.
+
+    With `after`, only if that entry is still the last one. Numbers of removed entries are not used
+    again, so nothing was added or removed since it was read.
+    """
     stored = await sessions.append(
         request.ports,
         request.actor,
@@ -124,6 +128,7 @@ async def append(request: Request[AppendEntriesBody]) -> Response:
         request.params["sid"],
         new_entries_from_body(request.body),
         request.idempotency_key,
+        after=request.body.after,
     )
     models = [entry_to_model(entry) for entry in stored]
     is_batch = request.body.items is not None

@@ -68,7 +68,7 @@ class NewEntryBody(RequestModel, frozen=True):
 
 
 class AppendEntriesBody(RequestModel, frozen=True):
-    """One entry, or several as `items`."""
+    """One entry, or several as `items`, and the entry that must be the last one before."""
 
     role: SpeakerRole | None = None
     content: Annotated[str, Meta(max_length=MAX_CONTENT_BYTES)] | None = None
@@ -79,6 +79,18 @@ class AppendEntriesBody(RequestModel, frozen=True):
     sender_id: Name | None = None
     items: (
         Annotated[list[NewEntryBody], Meta(min_length=1, max_length=MAX_ENTRIES_PER_APPEND)] | None
+    ) = None
+    after: (
+        Annotated[
+            int,
+            Meta(
+                ge=0,
+                le=2**53 - 1,
+                description="Append only if this is the number of the last entry, 0 for none. "
+                "Otherwise 409 with `details.lastNumber`."
+            ),
+        ]
+        | None
     ) = None
 
 
@@ -185,8 +197,10 @@ def new_entry_from_body(body: NewEntryBody) -> NewEntry:
 def new_entries_from_body(body: AppendEntriesBody) -> list[NewEntry]:
     """Raises ValidationError unless the body has either one entry or `items`."""
     if body.items is not None:
-        if body != AppendEntriesBody(items=body.items):
-            raise ValidationError("items must be the only field, since each has its own role")
+        if body != AppendEntriesBody(items=body.items, after=body.after):
+            raise ValidationError(
+                "only after may stand beside items, since each has its own role"
+            )
         return [new_entry_from_body(item) for item in body.items]
     if body.role is None:
         raise ValidationError("an entry needs a role")
