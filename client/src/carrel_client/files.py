@@ -55,15 +55,21 @@ class Files(FileCommits[Driver]):
 
     @operation
     def list(
-        self, prefix: str = "", *, content: bool = False, raw: bool = False
+        self,
+        prefix: str = "",
+        *,
+        content: bool = False,
+        raw: bool = False,
+        last: int | None = None,
     ) -> Steps[tuple[FileRow, ...]]:
-        """Return the files whose path starts with a prefix, in order of path.
+        """Return the files whose path starts with a prefix, in order of path, or the last of them.
 
         With ``content`` each is a File if its content is available, else ``error`` has the reason.
         """
         query = {"prefix": prefix} if prefix else {}
         query |= {"content": "true"} if content else {}
         query |= {"raw": "true"} if raw else {}
+        query |= {"last": str(last)} if last is not None else {}
         return rows_from_json((yield from get_json(self._root, query)))
 
     @operation

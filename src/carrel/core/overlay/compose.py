@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
@@ -75,6 +76,10 @@ class File(Struct, frozen=True, gc=False):
 class Workspace(Struct, frozen=True, gc=False):
     files: Mapping[Path, File]
     """Ordered by path."""
+
+    def last_files(self, count: int) -> Workspace:
+        """Return a workspace of the last `count` files by path."""
+        return Workspace(dict(islice(self.files.items(), max(0, len(self.files) - count), None)))
 
 
 def compose(layers: Layers, classes: FileClassRules | None = None) -> Workspace:

@@ -139,6 +139,9 @@ class TwoServerTenant:
         rows = full.json()["files"]
         filtered = (await client.get(f"{url}?content=true&prefix=S")).json()["files"]
         assert filtered == [row for row in rows if row["path"].startswith("S")]
+        for count in (1, 3, 1000):
+            last = (await client.get(f"{url}?content=true&last={count}")).json()["files"]
+            assert last == rows[-count:]
         bare = (await client.get(url)).json()["files"]
         assert [{**row, **bare_row} for row, bare_row in zip(rows, bare, strict=True)] == rows
 

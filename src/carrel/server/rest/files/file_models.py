@@ -269,6 +269,7 @@ class DirectoryListModel(ResponseModel, frozen=True):
     files: list[DirectoryEntryModel]
 
 
+MAX_LAST_FILES: Final = 1000
 _Depth = Annotated[
     Annotated[int, msgspec.Meta(ge=1, le=1)] | None,
     msgspec.Meta(description="1: list the directory that `prefix` ends in, not what is below it."),
@@ -290,6 +291,10 @@ class FileListQuery(RequestModel, frozen=True):
     depth: _Depth = None
     content: bool = False
     raw: bool = False
+    last: Annotated[
+        Annotated[int, msgspec.Meta(ge=1, le=MAX_LAST_FILES)] | None,
+        msgspec.Meta(description="Only this many files, the last ones in order of path."),
+    ] = None
 
 
 class WireFileListQuery(RequestModel, frozen=True):

@@ -125,8 +125,10 @@ def _list_endpoint(collection: FileCollection) -> Endpoint:
     async def list_files(request: AnyRequest) -> Response:
         """List files, with content only if requested.
 
-        With `depth=1`, lists the files and directories that are directly in one.
+        With `depth=1`, lists the files and directories that are directly in one; with `last`, the
+        last files only.
         """
+        _require_one_view(collection, request)
         readable = await collection.load_readable_stack(request)
         stack, inherited_only = readable.stack, readable.inherited_only
         include_content = not collection.wire and request.query.content
@@ -157,6 +159,14 @@ def _list_endpoint(collection: FileCollection) -> Endpoint:
     return list_files
 
 
+def _require_one_view(collection: FileCollection, request: AnyRequest) -> None:
+    """Raises ValidationError."""
+    if not collection.wire and request.query.last and request.query.depth:
+        raise ValidationError(
+            "last lists files, and depth those of one directory; give one of them"
+        )
+
+
 def _listing_variant(collection: FileCollection, request: AnyRequest) -> str:
     """Part of the ETag of a listing that tells its representations apart."""
     query = request.query
@@ -164,7 +174,8 @@ def _listing_variant(collection: FileCollection, request: AnyRequest) -> str:
         return f"depth: {query.depth} {collection.wire}"
     if collection.wire:
         return "wire"
-    return f"content: {query.content and ('raw' if query.raw else 1)}"
+    last = f" last: {query.last}" if query.last else ""
+    return f"content: {query.content and ('raw' if query.raw else 1)}{last}"
 
 
 def _with_agent_header(response: Response, stack: Stack) -> Response:
@@ -181,13 +192,14 @@ async def _build_listing(
         entries = view.list_directory(normalize_prefix(request.query.prefix))
         visible = (entry for entry in entries if not collection.wire or Path(entry.path).fits_wire)
         return DirectoryListModel(files=[directory_entry_to_model(entry) for entry in visible])
-    if include_content and not (request.query.raw or request.query.prefix):
+    last = None if collection.wire else request.query.last
+    if include_content and not (request.query.raw or request.query.prefix or last):
         shared_view = view.inherited_files
         if shared_view and (
             template := await load_template(request.caches.parts, request.ports, shared_view.files)
         ):
             return template.fill(shared_view.variables)
-    workspace = view.workspace
+    workspace = view.workspace if last is None else view.workspace.last_files(last)
     visible_files = workspace.files.values()
     if collection.wire:
         return FileListModel(
