@@ -113,6 +113,7 @@ def arguments_of(function: Any, directory: FilePath) -> dict[str, Any]:
         "arguments": {},
         "policy": {},
         "entries": (),
+        "positions": {"chat": 0},
         "directory": directory,
         "path": "a.md",
         "name": "n",

@@ -71,6 +71,7 @@ PRIVATE_ROWS: Final = {
     "GET /v1/agents/{id}/sessions": Row(),
     "POST /v1/agents/{id}/sessions": Row({}),
     "GET /v1/agents/{id}/sessions/{sid}": Row(),
+    "GET /v1/agents/{id}/session-entries": Row(query="?session=0:chat"),
     "POST /v1/agents/{id}/sessions/{sid}/entries": Row({"role": "assistant", "content": "x"}),
     "GET /v1/agents/{id}/sessions/{sid}/entries": Row(),
     "GET /v1/agents/{id}/sessions/{sid}/entries/{number}/provenance": Row(),

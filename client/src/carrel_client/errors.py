@@ -105,6 +105,11 @@ class RangeNotSatisfiable(Refusal):
 class Conflict(Refusal):
     """The name is in use, or the resource's state does not permit this."""
 
+    @property
+    def last_number(self) -> int | None:
+        """Number of a session's last entry, if it is not the one that ``after`` names."""
+        return self.details.get("lastNumber")
+
 
 class Expired(Refusal):
     """The resource existed for a limited time, which is over."""

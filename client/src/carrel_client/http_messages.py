@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from carrel_client.errors import CarrelError, InvalidResponse, error_class
 
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
+Query = Mapping[str, str | Sequence[str]]
+"""Parameters by name; one with several values is repeated."""
 _EMPTY: Final[Mapping[str, str]] = {}
 
 
@@ -49,7 +51,7 @@ class HttpRequest:
         self,
         method: str,
         path: str,
-        query: Mapping[str, str] = _EMPTY,
+        query: Query = _EMPTY,
         headers: Mapping[str, str] = _EMPTY,
         body: Any = None,
         source: BodySource | None = None,

@@ -14,7 +14,13 @@ from carrel_client.drivers import (
     read_in_thread,
     run_in_thread,
 )
-from carrel_client.http_messages import IDEMPOTENCY_KEY, BodySink, HttpRequest, HttpResponse
+from carrel_client.http_messages import (
+    IDEMPOTENCY_KEY,
+    BodySink,
+    HttpRequest,
+    HttpResponse,
+    Query,
+)
 
 _NO_HEADERS: Final[Mapping[bytes, bytes]] = {}
 _JSON_TYPE: Final = (b"content-type", b"application/json")
@@ -151,8 +157,12 @@ async def _forward(local: LocalResponse, sink: BodySink, codec: JsonCodec) -> by
     return b""
 
 
-def _query_string(query: Mapping[str, str]) -> bytes:
-    pairs = (f"{name}={quote_plus(value)}" for name, value in query.items())
+def _query_string(query: Query) -> bytes:
+    pairs = (
+        f"{name}={quote_plus(value)}"
+        for name, values in query.items()
+        for value in ((values,) if isinstance(values, str) else values)
+    )
     return "&".join(pairs).encode("ascii")
 
 

@@ -25,6 +25,7 @@ from carrel_client.http_messages import (
     IDEMPOTENCY_KEY,
     HttpRequest,
     HttpResponse,
+    Query,
     error_from_response,
 )
 
@@ -74,7 +75,7 @@ def write_headers(
     )
 
 
-def get_json(path: str, query: Mapping[str, str] | None = None) -> Steps[Any]:
+def get_json(path: str, query: Query | None = None) -> Steps[Any]:
     """The JSON of a GET. Raises CarrelError."""
     response = yield from send_with_retry(HttpRequest("GET", path, query or {}))
     return response.json()

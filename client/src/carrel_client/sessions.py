@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Generic
 
 from carrel_client.drivers import Driver, Resource, Steps, operation
 from carrel_client.errors import InvalidResponse
-from carrel_client.http_messages import HttpRequest
+from carrel_client.http_messages import HttpRequest, Query
 from carrel_client.models import (
     Model,
     camel_case,
@@ -134,28 +134,35 @@ class Session(Resource[Driver]):
         message_id: str | None = None,
         source_plugin: str | None = None,
         sender_id: str | None = None,
+        after: int | None = None,
         idempotency_key: str | None = None,
     ) -> Steps[Entry]:
         """Append an entry; returns it as stored, secrets redacted.
 
-        Raises Conflict if the session is closed.
+        With ``after`` only if this is the number of the last entry, 0 for none. Raises Conflict,
+        with ``last_number``, if it is not, and if the session is closed.
         """
         names = {"message_id": message_id, "source_plugin": source_plugin, "sender_id": sender_id}
         entry = NewEntry(role=role, content=content, item=item, run_id=run_id, **names)
         path = self._path("entries")
-        row = yield from send_json("POST", path, entry.to_json(), idempotency_key=idempotency_key)
+        body = entry.to_json() | ({} if after is None else {"after": after})
+        row = yield from send_json("POST", path, body, idempotency_key=idempotency_key)
         [stored] = self._count_stored([row])
         return stored
 
     @operation
     def append_all(
-        self, entries: Iterable[NewEntry], *, idempotency_key: str | None = None
+        self,
+        entries: Iterable[NewEntry],
+        *,
+        after: int | None = None,
+        idempotency_key: str | None = None,
     ) -> Steps[tuple[Entry, ...]]:
         """Append up to 1,000 entries in one transaction, all or none.
 
-        Raises Conflict if the session is closed.
+        With ``after`` only if this is the number of the last entry, as for ``append``.
         """
-        body = {"items": entries_to_json(entries)}
+        body = drop_none({"items": entries_to_json(entries), "after": after})
         path = self._path("entries")
         page = yield from send_json("POST", path, body, idempotency_key=idempotency_key)
         return self._count_stored(items_of(page))
@@ -245,10 +252,17 @@ class Session(Resource[Driver]):
         query = {"cursor": str(after), "limit": str(limit)}
         body = yield from get_json(self._path(), query)
         self.facts = session_facts(body)
-        entries = body.get("entries")
-        if not isinstance(entries, list):
-            raise InvalidResponse("the response has no entries")
-        return models_from_json(Entry, entries)
+        return entries_of(body)
+
+
+class SessionEntries(Generic[Driver]):
+    """A session and entries of it that follow a number."""
+
+    def __init__(self, driver: Driver, row: Any) -> None:
+        self.session = Session(driver, session_facts(row))
+        self.entries: tuple[Entry, ...] = entries_of(row)
+        self.has_more = bool(row.get("next"))
+        """Whether the session has more entries after the last of these."""
 
 
 class Sessions(Resource[Driver]):
@@ -303,6 +317,23 @@ class Sessions(Resource[Driver]):
         """
         return (yield from self._list({"q": query, "limit": str(limit)}, scope))
 
+    @operation
+    def read_several(
+        self, positions: Mapping[str, int], *, limit: int = 100
+    ) -> Steps[tuple[SessionEntries[Driver] | None, ...]]:
+        """Up to 8 sessions with the entries after a number of each, in one request.
+
+        ``positions`` has the number by the session's id, 0 for all entries. None where there is no
+        session of that id.
+        """
+        names = [f"{number}:{id}" for id, number in positions.items()]
+        path = api_path("agents", self._agent, "session-entries")
+        query: Query = {"session": names, "limit": str(limit)}
+        rows = items_of((yield from get_json(path, query)))
+        if len(rows) != len(positions):
+            raise InvalidResponse("the response has not one item for each session")
+        return tuple(row and SessionEntries(self._driver, row) for row in rows)
+
     def _list(self, query: dict[str, str], scope: str | None) -> Steps[tuple[Session[Driver], ...]]:
         query |= {"scope": scope} if scope else {}
         rows = items_of((yield from get_json(self._path(), query)))
@@ -320,6 +351,14 @@ def session_path(agent: str, session_id: str, *segments: str) -> str:
 
 def entries_to_json(entries: Iterable[NewEntry]) -> list[dict[str, Any]]:
     return [entry.to_json() for entry in entries]
+
+
+def entries_of(body: Mapping[str, Any]) -> tuple[Entry, ...]:
+    """The entries in the response of a session. Raises InvalidResponse."""
+    rows = body.get("entries")
+    if not isinstance(rows, list):
+        raise InvalidResponse("the response has no entries")
+    return models_from_json(Entry, rows)
 
 
 def session_facts(body: Any) -> Mapping[str, Any]:

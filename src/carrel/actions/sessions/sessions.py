@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -18,11 +16,12 @@ from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import Page
 from carrel.actions.run_reports import report_runs
 from carrel.actions.search_candidates import MAX_CANDIDATES, find_entries
+from carrel.actions.sessions.cursors import encode_cursor, parse_cursor
 from carrel.actions.sessions.new_entries import NewEntry, clean_name, redact_entries
 from carrel.core.access import Actor
 from carrel.core.agents.private_access import PrivateResource
 from carrel.core.errors import Conflict, NotFound, ValidationError
-from carrel.core.identifiers import Scope, ScopeKind, TimestampMs
+from carrel.core.identifiers import Scope, ScopeKind
 from carrel.core.redaction.redactor import Redactor
 from carrel.core.runs import Audience, parse_audience
 from carrel.core.search.bm25 import rank_texts
@@ -52,7 +51,6 @@ _MAX_UTF8_BYTES: Final = 4
 """Bytes of a character."""
 _INLINE_RANKING_CHARS: Final = 256 * 1024
 """More characters are ranked in a thread."""
-_CURSOR_PATTERN: Final = re.compile(r"([0-9]{1,18})\.([A-Za-z0-9_-]{1,1400})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +106,7 @@ async def start_or_get(
     Conflict if a shared session is requested and the existing one is private: the caller would
     otherwise treat private content as shared.
     """
-    owner = await _resolve_agent_id(ports, actor, agent)
+    owner = await resolve_agent_id(ports, actor, agent)
     rules = await load_rules(ports, actor.tenant)
     now = ports.clock.now()
     new = Session(
@@ -136,7 +134,7 @@ async def get_started(
 
     Raises NotFound if it was deleted, and Conflict like `start_or_get`.
     """
-    owner = await _resolve_agent_id(ports, actor, agent)
+    owner = await resolve_agent_id(ports, actor, agent)
     id = session_id_from_number(number) if request.id is None else parse_session_id(request.id)
     [session] = await ports.sessions.get(actor.tenant, owner, [id])
     if session is None:
@@ -182,7 +180,7 @@ async def require_runs(ports: Ports, session: Session, ids: Sequence[str | None]
             raise Conflict(f"the run has scope {run.mode}, the session {session.mode}", run=id)
 
 
-async def append(
+async def append(  # noqa: PLR0913 - the session, its entries and two conditions
     ports: Ports,
     actor: Actor,
     agent: str,
@@ -238,7 +236,7 @@ async def close(ports: Ports, actor: Actor, agent: str, id: str) -> Session:
 
 async def get(ports: Ports, actor: Actor, agent: str, id: str) -> Session:
     """Get a session of this agent. Raises NotFound, also for a malformed id."""
-    owner = await _resolve_agent_id(ports, actor, agent)
+    owner = await resolve_agent_id(ports, actor, agent)
     try:
         [session] = await ports.sessions.get(actor.tenant, owner, [parse_session_id(id)])
     except ValidationError:
@@ -252,7 +250,7 @@ async def get_many(
     ports: Ports, actor: Actor, agent: str, ids: Sequence[str]
 ) -> tuple[Session, ...]:
     """Get sessions of an agent by their ids; omits missing ones."""
-    owner = await _resolve_agent_id(ports, actor, agent)
+    owner = await resolve_agent_id(ports, actor, agent)
     rows = await ports.sessions.get(actor.tenant, owner, ids)
     return tuple(session for session in rows if session)
 
@@ -274,14 +272,14 @@ async def list_sessions(
     limit: int = 100,
 ) -> Page[Session]:
     """List an agent's sessions, last active first, optionally of one audience."""
-    owner = await _resolve_agent_id(ports, actor, agent)
+    owner = await resolve_agent_id(ports, actor, agent)
     rows = await ports.sessions.list(
-        actor.tenant, owner, mode=mode, before=_parse_cursor(cursor), limit=limit + 1
+        actor.tenant, owner, mode=mode, before=parse_cursor(cursor), limit=limit + 1
     )
     if len(rows) <= limit:
         return Page(rows, None)
     last = rows[limit - 1]
-    return Page(rows[:limit], f"{last.last_entry_at}.{_encode_text(last.id)}")
+    return Page(rows[:limit], encode_cursor(last))
 
 
 async def list_entries(
@@ -292,7 +290,7 @@ async def list_entries(
     May return fewer than `limit`: nothing follows if the last one has `session.last_sequence`.
     """
     session = await get_transcript(ports, actor, agent, id)
-    rows = await ports.sessions.read(*_key(session), after=after, limit=limit)
+    rows = await ports.sessions.read(*session_key(session), after=after, limit=limit)
     return session, rows
 
 
@@ -320,7 +318,7 @@ async def list_latest_entries(
 ) -> tuple[Session, tuple[TranscriptEntry, ...]]:
     """Return a session and its entries before a sequence number, newest first."""
     session = await get_transcript(ports, actor, agent, id)
-    rows = await ports.sessions.read_latest(*_key(session), before=before, limit=limit)
+    rows = await ports.sessions.read_latest(*session_key(session), before=before, limit=limit)
     return session, rows
 
 
@@ -333,7 +331,7 @@ async def list_recent_entries(
     before: int | None = None
     while len(rows) < limit and (
         batch := await ports.sessions.read_latest(
-            *_key(session), before=before, limit=limit - len(rows)
+            *session_key(session), before=before, limit=limit - len(rows)
         )
     ):
         rows += batch
@@ -365,7 +363,7 @@ async def search(  # noqa: PLR0913 - keyword options of one search
 
     Each match has the passage of at most `max_chars` characters that matches best.
     """
-    owner = await _resolve_agent_id(ports, actor, agent)
+    owner = await resolve_agent_id(ports, actor, agent)
     await authorize_agent_read(ports, actor, PrivateResource.SESSIONS, owner)
     statistics, hits = await find_entries(
         ports, actor.tenant, owner, query, mode=mode, limit=max(limit, MAX_CANDIDATES)
@@ -383,31 +381,11 @@ async def search(  # noqa: PLR0913 - keyword options of one search
     return await asyncio.to_thread(rank) if is_slow else rank()
 
 
-async def _resolve_agent_id(ports: Ports, actor: Actor, name: str) -> str:
+async def resolve_agent_id(ports: Ports, actor: Actor, name: str) -> str:
     """Return the id of an agent the caller may see. Raises NotFound."""
     return (await stacks.agent_stack(ports, actor, name))[0].name
 
 
-def _key(session: Session) -> tuple[str, str, str]:
+def session_key(session: Session) -> tuple[str, str, str]:
+    """Tenant, agent and id."""
     return session.tenant, session.agent, session.id
-
-
-def _parse_cursor(cursor: str) -> tuple[TimestampMs, str] | None:
-    if not cursor:
-        return None
-    match = _CURSOR_PATTERN.fullmatch(cursor)
-    try:
-        if match is not None:
-            return int(match[1]), parse_session_id(_decode_text(match[2]))
-    except (ValueError, ValidationError):
-        pass
-    raise ValidationError("invalid cursor")
-
-
-def _encode_text(text: str) -> str:
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
-
-
-def _decode_text(text: str) -> str:
-    """Raises ValueError."""
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()

@@ -87,7 +87,7 @@ class AppendEntriesBody(RequestModel, frozen=True):
                 ge=0,
                 le=2**53 - 1,
                 description="Append only if this is the number of the last entry, 0 for none. "
-                "Otherwise 409 with `details.lastNumber`."
+                "Otherwise 409 with `details.lastNumber`.",
             ),
         ]
         | None
@@ -198,9 +198,7 @@ def new_entries_from_body(body: AppendEntriesBody) -> list[NewEntry]:
     """Raises ValidationError unless the body has either one entry or `items`."""
     if body.items is not None:
         if body != AppendEntriesBody(items=body.items, after=body.after):
-            raise ValidationError(
-                "only after may stand beside items, since each has its own role"
-            )
+            raise ValidationError("only after may stand beside items, since each has its own role")
         return [new_entry_from_body(item) for item in body.items]
     if body.role is None:
         raise ValidationError("an entry needs a role")

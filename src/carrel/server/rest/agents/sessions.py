@@ -16,7 +16,7 @@ from carrel.core.sessions.session import MEDIA_TYPE, Session
 from carrel.server.http.endpoint import Request, endpoint
 from carrel.server.http.query_fields import PageQuery
 from carrel.server.http.response import Response
-from carrel.server.rest.agents import session_entries
+from carrel.server.rest.agents import session_entries, session_reads
 from carrel.server.rest.agents.session_entries import parse_position
 from carrel.server.rest.agents.session_models import (
     SESSIONS_PATH,
@@ -251,4 +251,5 @@ async def get_transcript(request: Request) -> Response:
 ENDPOINTS: Final = (
     *(list_sessions, start, get, close, delete, get_transcript),
     *session_entries.ENDPOINTS,
+    *session_reads.ENDPOINTS,
 )
