@@ -9,7 +9,7 @@ import pytest
 
 from carrel_client import NewEntry
 from carrel_client.drivers import await_steps
-from carrel_client.errors import NotFound
+from carrel_client.errors import Conflict, NotFound
 from carrel_client.runtimes.session_log import SessionLog, SessionLogs, items_of_kind
 
 pytestmark = pytest.mark.anyio
@@ -131,3 +131,107 @@ async def test_logs_that_were_used_last_are_kept(api: Any) -> None:
         logs.log(str(number))
     assert logs.log("299") is logs.log("299")
     assert logs.log("0") is not first
+
+
+def next_record(calls: list[int]) -> Any:
+    """A choice whose record is the number of those before it."""
+
+    def choose(entries: Any) -> list[NewEntry]:
+        before = items_of_kind(entries, "test")
+        calls.append(len(before))
+        return records(len(before))
+
+    return choose
+
+
+async def test_writer_that_knows_all_entries_asks_once(api: Any) -> None:
+    log, calls = log_of(api), list[int]()
+    for _ in range(3):
+        assert await run(api, log.append_chosen(next_record(calls)))
+    assert calls == [0, 1, 2]
+    assert await numbers(api, log) == [0, 1, 2]
+
+
+async def test_writer_asks_again_after_others_have_appended(api: Any) -> None:
+    log, other, calls = log_of(api), log_of(api), list[int]()
+    await run(api, log.append_chosen(next_record(calls)))
+    await run(api, other.append(records(1, 2)))
+    await run(api, log.append_chosen(next_record(calls)))
+    assert calls == [0, 1, 3]
+    assert await numbers(api, log) == [0, 1, 2, 3]
+
+
+async def test_refusal_and_empty_choice_are_final_only_after_reading(api: Any) -> None:
+    log, other = log_of(api), log_of(api)
+    await run(api, log.append(records(0)))
+    await numbers(api, log)
+
+    def require(number: int) -> Any:
+        def choose(entries: Any) -> list[NewEntry]:
+            if number not in (known := [item["n"] for item in items_of_kind(entries, "test")]):
+                raise LookupError(number)
+            return [] if number + 10 in known else records(number + 10)
+
+        return choose
+
+    with pytest.raises(LookupError):
+        await run(api, log.append_chosen(require(1)))
+    await run(api, other.append(records(1)))
+    assert await run(api, log.append_chosen(require(1)))
+    await run(api, other.append(records(10)))
+    assert not await run(api, log.append_chosen(require(0)))
+    assert await numbers(api, log) == [0, 1, 11, 10]
+
+
+async def test_writers_at_the_same_time_each_count_the_others(api: Any) -> None:
+    logs, calls = [log_of(api) for _ in range(4)], list[int]()
+    steps = [log.append_chosen(next_record(calls)) for log in logs for _ in range(4)]
+    assert all(await asyncio.gather(*[run(api, step) for step in steps]))
+    assert await numbers(api, log_of(api)) == list(range(16))
+
+
+async def test_writer_notices_removed_entries_and_a_deleted_session(api: Any) -> None:
+    log, calls = log_of(api), list[int]()
+    for _ in range(3):
+        await run(api, log.append_chosen(next_record(calls)))
+    session = await api.agent("ada").sessions.get("chat")
+    await session.pop()
+    await run(api, log.append_chosen(next_record(calls)))
+    assert calls == [0, 1, 2, 3, 2]
+    await session.delete()
+    await run(api, log.append_chosen(next_record(calls)))
+    assert calls == [0, 1, 2, 3, 2, 3, 0]
+    assert await numbers(api, log) == [0]
+
+
+async def test_choice_of_many_records_is_appended_in_order(api: Any) -> None:
+    log = log_of(api)
+    assert await run(api, log.append_chosen(lambda _: records(*range(1203))))
+    assert await run(api, log.append_chosen(lambda known: records(len(known))))
+    assert await numbers(api, log_of(api)) == list(range(1204))
+
+
+async def test_closed_session_refuses_what_is_chosen(api: Any) -> None:
+    log = log_of(api)
+    await run(api, log.append(records(0)))
+    await (await api.agent("ada").sessions.get("chat")).close()
+    with pytest.raises(Conflict):
+        await run(api, log.append_chosen(lambda _: records(1)))
+
+
+async def test_several_logs_are_read_together(api: Any) -> None:
+    logs = SessionLogs(driver_of(api), "ada")
+    await run(api, logs.log("a").append(records(*range(700))))
+    await run(api, logs.log("b/c").append(records(1)))
+
+    async def read() -> list[int | None]:
+        entries = await run(api, logs.read_all(["a", "b/c", "none"]))
+        return [None if rows is None else len(rows) for rows in entries]
+
+    assert await read() == [700, 1, None]
+    await run(api, log_of(api, "b/c").append(records(2)))
+    await (await api.agent("ada").sessions.get("a")).pop()
+    assert await read() == [699, 2, None]
+    await (await api.agent("ada").sessions.get("b/c")).delete()
+    await run(api, log_of(api, "none").append(records(1)))
+    assert await read() == [699, None, 1]

@@ -8,10 +8,15 @@ from typing import Any, Final
 from agent_framework import HistoryProvider, Message
 from agent_framework._sessions import filter_new_messages
 
-from carrel_client.agent_framework.messages import message_entry, messages_from_entries
+from carrel_client.agent_framework.messages import (
+    last_messages,
+    message_entry,
+    messages_from_entries,
+)
 from carrel_client.client import ApiClient
 from carrel_client.drivers import Steps, await_steps
 from carrel_client.runtimes.session_log import SessionLogs
+from carrel_client.sessions import Entry, NewEntry
 
 DEFAULT_SESSION: Final = "default"
 """Session of messages without one."""
@@ -69,7 +74,9 @@ class CarrelHistoryProvider(HistoryProvider):
         return messages_from_entries(entries or ())
 
     def _save(self, session_id: str | None, messages: Sequence[Message]) -> Steps[None]:
-        stored = yield from self._load(session_id)
-        entries = [message_entry(message) for message in filter_new_messages(stored, messages)]
-        if entries:
-            yield from self._logs.log(session_id or DEFAULT_SESSION).append(entries)
+        def choose(entries: Sequence[Entry]) -> list[NewEntry]:
+            # Only as many of the last messages can be repeated; one more tells that others precede.
+            stored = last_messages(entries, len(messages) + 1)
+            return [message_entry(message) for message in filter_new_messages(stored, messages)]
+
+        yield from self._logs.log(session_id or DEFAULT_SESSION).append_chosen(choose)

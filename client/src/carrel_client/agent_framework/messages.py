@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from agent_framework import Content, Message
 
-from carrel_client.runtimes.session_log import items_of_kind
+from carrel_client.runtimes.session_log import items_of_kind, iter_items_of_kind
 from carrel_client.sessions import Entry, NewEntry
 
 KIND: Final = "agent_framework"
@@ -37,9 +38,19 @@ def message_text(message: Message) -> str:
     return "\n".join(filter(None, map(_content_text, message.contents)))
 
 
-def messages_from_entries(entries: Sequence[Entry]) -> list[Message]:
+def messages_from_entries(entries: Iterable[Entry]) -> list[Message]:
     """The messages that were written by Agent Framework, in order."""
-    return [Message.from_dict(dict(item["message"])) for item in items_of_kind(entries, KIND)]
+    return list(map(_message_from_item, items_of_kind(entries, KIND)))
+
+
+def last_messages(entries: Sequence[Entry], count: int) -> list[Message]:
+    """The last of these messages, in order."""
+    items = islice(iter_items_of_kind(reversed(entries), KIND), count)
+    return list(map(_message_from_item, items))[::-1]
+
+
+def _message_from_item(item: Mapping[str, Any]) -> Message:
+    return Message.from_dict(dict(item["message"]))
 
 
 def _content_text(content: Content | Mapping[str, Any]) -> str:

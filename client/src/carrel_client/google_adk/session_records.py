@@ -32,10 +32,9 @@ class SessionRecords:
     def exists(self) -> bool:
         return self._start is not None
 
-    def has_event(self, event: Event) -> bool:
+    def has_event(self, event: NewEntry) -> bool:
         """Whether an equal event is there, which was sent before."""
-        stored = event_item(event)
-        return any(item["event"] == stored["event"] for item in self._events)
+        return any(item["event"] == event.item["event"] for item in self._events)
 
     def session(self, app: str, user: str, id: str, *, with_events: bool = True) -> Session:
         """The session with its own state, without that of its app and user."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -16,6 +17,7 @@ from carrel_client.client import ApiClient
 from carrel_client.drivers import Result, Steps, await_steps
 from carrel_client.google_adk.session_records import (
     SessionRecords,
+    SplitState,
     Values,
     event_entry,
     json_values,
@@ -27,6 +29,7 @@ from carrel_client.google_adk.session_records import (
 from carrel_client.requests import api_path, list_pages
 from carrel_client.runtimes.key_paths import name_to_segment, segment_to_name
 from carrel_client.runtimes.session_log import SessionLog, SessionLogs
+from carrel_client.sessions import Entry, NewEntry
 
 
 class CarrelSessions(BaseSessionService):
@@ -44,7 +47,7 @@ class CarrelSessions(BaseSessionService):
     @staticmethod
     def carrel_session_id(app_name: str, user_id: str, session_id: str) -> str:
         """The id of the session in Carrel, such as for the run that answers in it."""
-        return "/".join(map(name_to_segment, (app_name, user_id, session_id)))
+        return _session_id(app_name, user_id, session_id)
 
     async def create_session(
         self,
@@ -97,11 +100,17 @@ class CarrelSessions(BaseSessionService):
         return event
 
     def _create(self, app: str, user: str, id: str, values: Values) -> Steps[Session]:
-        log = self._log(app, user, id)
-        if SessionRecords((yield from log.read()) or ()).exists:
-            raise AlreadyExistsError(f"session {id} already exists")
-        yield from self._store_state(app, user, values)
-        yield from log.append([session_entry(split_state(values).session, time.time())])
+        log, state = self._log(app, user, id), split_state(values)
+        new = session_entry(state.session, time.time())
+
+        def choose(entries: Sequence[Entry]) -> list[NewEntry]:
+            if SessionRecords(entries).exists:
+                raise AlreadyExistsError(f"session {id} already exists")
+            return [new]
+
+        choose((yield from log.read()) or ())
+        yield from self._store_state(app, user, state)
+        yield from log.append_chosen(choose)
         created = yield from self._get(app, user, id)
         if created is None:
             raise SessionNotFoundError(f"session {id} was deleted at once")
@@ -110,13 +119,14 @@ class CarrelSessions(BaseSessionService):
     def _get(
         self, app: str, user: str, id: str, *, with_events: bool = True
     ) -> Steps[Session | None]:
-        entries = yield from self._log(app, user, id).read()
+        ids = [_session_id(*names) for names in ((app, user, id), (app,), (app, user))]
+        entries, of_app, of_user = yield from self._logs.read_all(ids)
         records = SessionRecords(entries or ())
         if not records.exists:
             return None
         session = records.session(app, user, id, with_events=with_events)
-        for prefix, names in ((State.APP_PREFIX, (app,)), (State.USER_PREFIX, (app, user))):
-            values = yield from self._state(*names)
+        for prefix, states in ((State.APP_PREFIX, of_app), (State.USER_PREFIX, of_user)):
+            values = merged_state(states or ())
             session.state |= {prefix + key: value for key, value in values.items()}
         return session
 
@@ -132,19 +142,23 @@ class CarrelSessions(BaseSessionService):
 
     def _append(self, session: Session, event: Event) -> Steps[bool]:
         log = self._log(session.app_name, session.user_id, session.id)
-        records = SessionRecords((yield from log.read()) or ())
-        if not records.exists:
-            raise SessionNotFoundError(f"session {session.id} does not exist")
-        if records.has_event(event):
-            return False
-        values = json_values(event.actions.state_delta if event.actions else {})
-        # Before the event, since a repeated call sets the same values again.
-        yield from self._store_state(session.app_name, session.user_id, values)
-        yield from log.append([event_entry(event)])
-        return True
+        new = event_entry(event)
 
-    def _store_state(self, app: str, user: str, values: Values) -> Steps[None]:
-        state = split_state(values)
+        def choose(entries: Sequence[Entry]) -> list[NewEntry]:
+            records = SessionRecords(entries)
+            if not records.exists:
+                raise SessionNotFoundError(f"session {session.id} does not exist")
+            return [] if records.has_event(new) else [new]
+
+        values = split_state(new.item["stateDelta"])
+        if values.app or values.user:
+            # Before the event, since a repeated call sets the same values again.
+            if not choose((yield from log.read()) or ()):
+                return False
+            yield from self._store_state(session.app_name, session.user_id, values)
+        return (yield from log.append_chosen(choose))
+
+    def _store_state(self, app: str, user: str, state: SplitState) -> Steps[None]:
         if state.app:
             yield from self._log(app).append([state_entry(state.app)])
         if state.user:
@@ -155,10 +169,14 @@ class CarrelSessions(BaseSessionService):
         return merged_state(entries or ())
 
     def _log(self, *names: str) -> SessionLog:
-        return self._logs.log("/".join(map(name_to_segment, names)))
+        return self._logs.log(_session_id(*names))
 
     async def _run(self, steps: Steps[Result]) -> Result:
         return await await_steps(self._driver, steps)
+
+
+def _session_id(*names: str) -> str:
+    return "/".join(map(name_to_segment, names))
 
 
 def _limited(events: list[Event], config: GetSessionConfig) -> list[Event]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
@@ -52,6 +53,9 @@ _DELTA_COUNTERS: Final = "counters_since_delta_snapshot"
 _MAX_CHANGES: Final = 1000
 """Changes that one commit takes."""
 _MAX_ATTEMPTS: Final = 10
+_LAST_FILES: Final = 2
+"""A checkpoint and the pending writes of a task."""
+_UUID: Final = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 Metadata = Mapping[str, Any]
 
 
@@ -121,16 +125,27 @@ class CheckpointFiles:
 
     def get_tuple(self, config: RunnableConfig) -> Steps[CheckpointTuple | None]:
         id = get_checkpoint_id(config)
-        if id:
-            stem = checkpoint_stem(self._prefix, _key(config, id))
-        else:
-            key = _key(config, "")
-            directory = namespace_directory(self._prefix, key.thread, key.namespace)
-            stems = yield from self._stems(directory)
-            if not stems:
-                return None
-            stem = max(stems)
-        loaded = yield from self._load(stem)
+        if not id:
+            return (yield from self._latest_tuple(_key(config, "")))
+        stem = checkpoint_stem(self._prefix, _key(config, id))
+        return self._tuple_of(stem, (yield from self._load(stem)))
+
+    def _latest_tuple(self, key: CheckpointKey) -> Steps[CheckpointTuple | None]:
+        """The last checkpoint of a namespace, in one request if the last files are all of it."""
+        directory = namespace_directory(self._prefix, key.thread, key.namespace)
+        options = {"content": True, "last": _LAST_FILES}
+        rows = yield from steps_of(self._files.list, f"{directory}/", **options)
+        stem = stem_of(self._prefix, rows[-1].path) if rows else ""
+        # Only after ids of one length is the order of paths that of checkpoints.
+        if _UUID.fullmatch(stem.rpartition("/")[2]):
+            latest = self._tuple_of(stem, (yield from self._loaded(rows)))
+            latest = latest or self._tuple_of(stem, (yield from self._load(stem)))
+            if latest:
+                return latest
+        stems = yield from self._stems(directory)
+        return self._tuple_of(max(stems), (yield from self._load(max(stems)))) if stems else None
+
+    def _tuple_of(self, stem: str, loaded: Iterable[LoadedCheckpoint]) -> CheckpointTuple | None:
         return next((self._tuple(item) for item in loaded if item.stem == stem), None)
 
     def list(
@@ -297,6 +312,10 @@ class CheckpointFiles:
     def _load(self, prefix: str) -> Steps[Sequence[LoadedCheckpoint]]:
         """The checkpoints whose paths begin with a prefix, newest first, in one request."""
         rows = yield from steps_of(self._files.list, prefix, content=True)
+        return (yield from self._loaded(rows))
+
+    def _loaded(self, rows: Iterable[FileRow]) -> Steps[Sequence[LoadedCheckpoint]]:
+        """The checkpoints of listed files, newest first."""
         checkpoints: dict[str, StoredCheckpoint] = {}
         writes: dict[str, builtins.list[StoredWrite]] = {}
         for row in rows:

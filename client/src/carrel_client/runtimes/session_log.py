@@ -1,99 +1,181 @@
 """Records of a runtime as entries of a session, in steps for every driver.
 
-A log only grows. A reader keeps what it has read and fetches what follows.
+A log only grows. A reader keeps what it has read and fetches what follows; a writer whose record
+depends on earlier ones appends it after the last entry that it knows, and reads only if refused.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from carrel_client.drivers import AsyncDriver, Steps, SyncDriver, steps_of
-from carrel_client.errors import InvalidResponse, NotFound
-from carrel_client.models import models_from_json
+from carrel_client.errors import Busy, Conflict, NotFound
 from carrel_client.requests import get_json
 from carrel_client.sessions import (
     Entry,
     NewEntry,
     Session,
+    SessionEntries,
     Sessions,
-    session_facts,
     session_path,
 )
 
-_PAGE_SIZE: Final = "500"
+_PAGE_SIZE: Final = 500
 _MAX_APPENDED: Final = 1000
 """Entries that one request may append."""
 _MAX_LOGS: Final = 200
 """Sessions whose entries are kept in memory."""
+_MAX_ATTEMPTS: Final = 100
+"""Of writers that append at the same time one succeeds each time."""
+Choice = Callable[[Sequence[Entry]], Sequence[NewEntry]]
+"""What to append after these entries. May raise an exception about what they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownEntries:
+    """All entries of a session by number, as last read or appended; no session if there is none."""
+
+    session: Session[Any] | None = None
+    by_number: dict[int, Entry] = field(default_factory=dict)
+
+    @property
+    def in_order(self) -> Sequence[Entry]:
+        return tuple(self.by_number.values())
+
+    @property
+    def last_number(self) -> int:
+        return next(reversed(self.by_number), 0)
 
 
 class SessionLog:
-    """The entries of one session, which may not exist yet."""
+    """The entries of one session, which may not exist yet. Concurrent users do not disturb it."""
 
     def __init__(self, driver: SyncDriver | AsyncDriver, agent: str, session_id: str) -> None:
         self._driver, self._agent, self.session_id = driver, agent, session_id
-        self._entries: Mapping[int, Entry] = {}
-        self._session: Session[Any] | None = None
+        self._known = KnownEntries()
 
     def read(self) -> Steps[Sequence[Entry] | None]:
-        """The entries in order, of which only new ones are fetched; None without a session.
-
-        Concurrent readers do not disturb each other.
-        """
-        before = self._session
-        try:
-            entries, session = yield from self._fetch(self._entries)
-            is_new = before is not None and before.started_at != session.started_at
-            if is_new or session.entry_count != len(entries):
-                # The session was deleted and started again, or entries were removed.
-                entries, session = yield from self._fetch({})
-        except NotFound:
-            self._entries, self._session = {}, None
-            return None
-        self._entries, self._session = entries, session
-        return tuple(entries.values())
+        """The entries in order, of which only new ones are fetched; None without a session."""
+        known = yield from self._read()
+        return known.in_order if known.session else None
 
     def append(self, entries: Sequence[NewEntry]) -> Steps[None]:
         """Append entries; the session is started if it does not exist."""
         for start in range(0, len(entries), _MAX_APPENDED):
             yield from self._append(entries[start : start + _MAX_APPENDED])
 
+    def append_chosen(self, choose: Choice) -> Steps[bool]:
+        """Append what ``choose`` returns for all entries so far; whether there was any.
+
+        It is asked with the known entries first. They are read, and it is asked again, if others
+        have appended since, and before its exception or an empty answer is final.
+        """
+        if self._known.session is not None and (yield from self._append_to_known(choose)):
+            return True
+        for _ in range(_MAX_ATTEMPTS):
+            known = yield from self._read()
+            entries = choose(known.in_order)
+            if not entries:
+                return False
+            if (yield from self._append_after(known, entries)):
+                return True
+        raise Busy(f"others keep appending to session {self.session_id}")
+
     def delete(self) -> Steps[None]:
         """Erase the session, if it exists."""
         sessions: Sessions[Any] = Sessions(self._driver, self._agent)
-        try:
+        with suppress(NotFound):
             session = yield from steps_of(sessions.get, self.session_id)
             yield from steps_of(session.delete)
-        except NotFound:
-            pass
-        self._entries, self._session = {}, None
+        self._known = KnownEntries()
 
     def _append(self, entries: Sequence[NewEntry]) -> Steps[None]:
-        if self._session is not None:
-            try:
-                yield from steps_of(self._session.append_all, entries)
-            except NotFound:
-                pass  # Deleted since.
-            else:
+        session = self._known.session
+        if session is not None:
+            with suppress(NotFound):  # Deleted since.
+                yield from steps_of(session.append_all, entries)
                 return
-        sessions: Sessions[Any] = Sessions(self._driver, self._agent)
-        session = yield from steps_of(sessions.start, self.session_id)
+        session = yield from self._start()
         yield from steps_of(session.append_all, entries)
 
-    def _fetch(self, previous: Mapping[int, Entry]) -> Steps[tuple[dict[int, Entry], Session[Any]]]:
-        """The previous entries with those that follow, by number, and the session."""
-        entries = dict(previous)
-        path = session_path(self._agent, self.session_id)
-        cursor = str(next(reversed(entries), 0))
+    def _append_to_known(self, choose: Choice) -> Steps[bool]:
+        """Append to the known entries, if they are all and there is something to append."""
+        known = self._known
+        try:
+            entries = choose(known.in_order)
+        except Exception:
+            return False  # It may be about entries that are not known.
+        with suppress(NotFound):  # Deleted since.
+            return bool(entries) and (yield from self._append_after(known, entries))
+        return False
+
+    def _append_after(self, known: KnownEntries, entries: Sequence[NewEntry]) -> Steps[bool]:
+        """Append entries if the known ones are all; the session is started if there is none."""
+        session = known.session or (yield from self._start())
+        for start in range(0, len(entries), _MAX_APPENDED):
+            batch = entries[start : start + _MAX_APPENDED]
+            try:
+                stored = yield from steps_of(session.append_all, batch, after=known.last_number)
+            except Conflict as error:
+                if error.last_number is None or start:
+                    raise
+                return False
+            numbered = {entry.number: entry for entry in stored}
+            self._known = known = KnownEntries(session, known.by_number | numbered)
+        return True
+
+    def _start(self) -> Steps[Session[Any]]:
+        sessions: Sessions[Any] = Sessions(self._driver, self._agent)
+        session: Session[Any] = yield from steps_of(sessions.start, self.session_id)
+        return session
+
+    def _read(self) -> Steps[KnownEntries]:
+        """Fetch what follows the known entries."""
+        known, page = self._known, None
+        with suppress(NotFound):
+            page = yield from self._page(known)
+        return (yield from self._complete(known, page))
+
+    def _complete(
+        self, known: KnownEntries, page: SessionEntries[Any] | None
+    ) -> Steps[KnownEntries]:
+        """Know the entries of a page and of later pages too; None if there is no session."""
+        current = KnownEntries()
+        if page is not None:
+            with suppress(NotFound):  # Deleted since.
+                current = yield from self._follow(known, page)
+        self._known = current
+        return current
+
+    def _follow(self, known: KnownEntries, page: SessionEntries[Any]) -> Steps[KnownEntries]:
+        """The known entries with all that follow, and the session."""
+        current = yield from self._read_pages(known, page)
+        before, session = known.session, current.session or page.session
+        is_new = before is not None and before.started_at != session.started_at
+        if is_new or session.entry_count != len(current.by_number):
+            # The session was deleted and started again, or entries were removed.
+            known = KnownEntries()
+            current = yield from self._read_pages(known, (yield from self._page(known)))
+        return current
+
+    def _read_pages(self, known: KnownEntries, page: SessionEntries[Any]) -> Steps[KnownEntries]:
+        by_number = dict(known.by_number)
         while True:
-            page = yield from get_json(path, {"cursor": cursor, "limit": _PAGE_SIZE})
-            session: Session[Any] = Session(self._driver, session_facts(page))
-            entries |= {entry.number: entry for entry in _entries_of(page)}
-            if not page.get("next"):
-                return entries, session
-            cursor = str(page["next"])
+            by_number |= {entry.number: entry for entry in page.entries}
+            current = KnownEntries(page.session, by_number)
+            if not page.has_more:
+                return current
+            page = yield from self._page(current)
+
+    def _page(self, known: KnownEntries) -> Steps[SessionEntries[Any]]:
+        """The first page of what follows the known entries. Raises NotFound."""
+        query = {"cursor": str(known.last_number), "limit": str(_PAGE_SIZE)}
+        path = session_path(self._agent, self.session_id)
+        return SessionEntries(self._driver, (yield from get_json(path, query)))
 
 
 class SessionLogs:
@@ -110,18 +192,27 @@ class SessionLogs:
             self._logs.popitem(last=False)
         return log
 
-
-def _entries_of(page: Any) -> Sequence[Entry]:
-    rows = page.get("entries")
-    if not isinstance(rows, list):
-        raise InvalidResponse("the response has no entries")
-    return models_from_json(Entry, rows)
+    def read_all(self, session_ids: Sequence[str]) -> Steps[tuple[Sequence[Entry] | None, ...]]:
+        """Read up to 8 logs as each would, in one request if little is new."""
+        sessions: Sessions[Any] = Sessions(self._driver, self._agent)
+        logs = [self.log(id) for id in session_ids]
+        states = [log._known for log in logs]
+        positions = {id: known.last_number for id, known in zip(session_ids, states, strict=True)}
+        pages = yield from steps_of(sessions.read_several, positions, limit=_PAGE_SIZE)
+        results: list[Sequence[Entry] | None] = []
+        for log, known, page in zip(logs, states, pages, strict=True):
+            current = yield from log._complete(known, page)
+            results.append(current.in_order if current.session else None)
+        return tuple(results)
 
 
 def items_of_kind(entries: Iterable[Entry], kind: str) -> list[Any]:
     """The items that a runtime's adapter has written: objects whose ``kind`` is this."""
-    return [
-        entry.item
-        for entry in entries
-        if isinstance(entry.item, dict) and entry.item.get("kind") == kind
-    ]
+    return list(iter_items_of_kind(entries, kind))
+
+
+def iter_items_of_kind(entries: Iterable[Entry], kind: str) -> Iterator[Any]:
+    """As ``items_of_kind``, one at a time."""
+    for entry in entries:
+        if isinstance(entry.item, dict) and entry.item.get("kind") == kind:
+            yield entry.item

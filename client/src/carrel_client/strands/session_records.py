@@ -56,12 +56,19 @@ class SessionRecords:
         session.session_type = SessionType(session.session_type)
         return session
 
+    @property
+    def has_session(self) -> bool:
+        return self._session is not None
+
     def agent(self, id: str) -> SessionAgent | None:
         return SessionAgent.from_dict(dict(self.agents[id])) if id in self.agents else None
 
     def message(self, agent: str, id: int) -> SessionMessage | None:
         record = self._messages.get(agent, {}).get(id)
         return None if record is None else SessionMessage.from_dict(dict(record))
+
+    def has_message(self, agent: str, id: int) -> bool:
+        return id in self._messages.get(agent, {})
 
     def messages(self, agent: str) -> list[SessionMessage]:
         """All messages of an agent, in order."""
