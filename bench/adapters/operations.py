@@ -14,6 +14,8 @@ from carrel_client import Client
 
 URL: Final = os.environ["CARREL_URL"]
 TOKEN: Final = os.environ["CARREL_TOKEN"]
+SESSION_ENTRIES: Final = 4
+"""Entries of the session that is read."""
 _WARM_UP: Final = 5
 Call = Callable[[int], Any]
 
