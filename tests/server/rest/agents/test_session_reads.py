@@ -58,8 +58,18 @@ async def test_several_sessions_are_read_at_once(owner: httpx.AsyncClient) -> No
 
 @pytest.mark.parametrize(
     "query",
-    ["", "session=a", "session=:a", "session=-1:a", "session=1:", "session=1:%00"]
-    + ["session=0:a&x=1", "session=0:a&limit=0", f"session={'9' * 16}:a", "session=0:a&" * 9],
+    [
+        "",
+        "session=a",
+        "session=:a",
+        "session=-1:a",
+        "session=1:",
+        "session=1:%00",
+        "session=0:a&x=1",
+        "session=0:a&limit=0",
+        f"session={'9' * 16}:a",
+        "session=0:a&" * 9,
+    ],
 )
 async def test_invalid_reads_of_several_sessions_are_400(
     owner: httpx.AsyncClient, query: str
