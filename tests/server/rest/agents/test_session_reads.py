@@ -41,7 +41,7 @@ async def test_several_sessions_are_read_at_once(owner: httpx.AsyncClient) -> No
         await owner.post(f"{url}/entries", json={"role": "user", "content": f"{n}"})
 
     async def read(*positions: str, limit: int = 100) -> Any:
-        query = [*(("session", position) for position in positions), ("limit", limit)]
+        query = {"session": positions, "limit": limit}
         return (await owner.get(path, params=query)).json()["items"]
 
     first, none, empty = await read("2:a:b/c", "0:unknown", "0:empty", limit=2)
@@ -59,16 +59,8 @@ async def test_several_sessions_are_read_at_once(owner: httpx.AsyncClient) -> No
 @pytest.mark.parametrize(
     "query",
     [
-        "",
-        "session=a",
-        "session=:a",
-        "session=-1:a",
-        "session=1:",
-        "session=1:%00",
-        "session=0:a&x=1",
-        "session=0:a&limit=0",
-        f"session={'9' * 16}:a",
-        "session=0:a&" * 9,
+        *("", "session=a", "session=:a", "session=-1:a", "session=1:", "session=1:%00"),
+        *("session=0:a&x=1", "session=0:a&limit=0", f"session={'9' * 16}:a", "session=0:a&" * 9),
     ],
 )
 async def test_invalid_reads_of_several_sessions_are_400(
