@@ -41,7 +41,7 @@ async def test_several_sessions_are_read_at_once(owner: httpx.AsyncClient) -> No
         await owner.post(f"{url}/entries", json={"role": "user", "content": f"{n}"})
 
     async def read(*positions: str, limit: int = 100) -> Any:
-        query = {"session": positions, "limit": limit}
+        query: dict[str, Any] = {"session": positions, "limit": limit}
         return (await owner.get(path, params=query)).json()["items"]
 
     first, none, empty = await read("2:a:b/c", "0:unknown", "0:empty", limit=2)
