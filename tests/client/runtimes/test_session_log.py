@@ -168,9 +168,9 @@ async def test_refusal_and_empty_choice_are_final_only_after_reading(api: Any) -
 
     def require(number: int) -> Any:
         def choose(entries: Any) -> list[NewEntry]:
-            if number not in (known := [item["n"] for item in items_of_kind(entries, "test")]):
+            if number not in (stored := [item["n"] for item in items_of_kind(entries, "test")]):
                 raise LookupError(number)
-            return [] if number + 10 in known else records(number + 10)
+            return [] if number + 10 in stored else records(number + 10)
 
         return choose
 
@@ -207,7 +207,7 @@ async def test_writer_notices_removed_entries_and_a_deleted_session(api: Any) ->
 async def test_choice_of_many_records_is_appended_in_order(api: Any) -> None:
     log = log_of(api)
     assert await run(api, log.append_chosen(lambda _: records(*range(1203))))
-    assert await run(api, log.append_chosen(lambda known: records(len(known))))
+    assert await run(api, log.append_chosen(lambda entries: records(len(entries))))
     assert await numbers(api, log_of(api)) == list(range(1204))
 
 

@@ -36,7 +36,7 @@ Choice = Callable[[Sequence[Entry]], Sequence[NewEntry]]
 
 
 @dataclass(frozen=True, slots=True)
-class KnownEntries:
+class LogState:
     """All entries of a session by number, as last read or appended; no session if there is none."""
 
     session: Session[Any] | None = None
@@ -56,12 +56,12 @@ class SessionLog:
 
     def __init__(self, driver: SyncDriver | AsyncDriver, agent: str, session_id: str) -> None:
         self._driver, self._agent, self.session_id = driver, agent, session_id
-        self._known = KnownEntries()
+        self._state = LogState()
 
     def read(self) -> Steps[Sequence[Entry] | None]:
         """The entries in order, of which only new ones are fetched; None without a session."""
-        known = yield from self._read()
-        return known.in_order if known.session else None
+        state = yield from self._read()
+        return state.in_order if state.session else None
 
     def append(self, entries: Sequence[NewEntry]) -> Steps[None]:
         """Append entries; the session is started if it does not exist."""
@@ -74,14 +74,14 @@ class SessionLog:
         It is asked with the known entries first. They are read, and it is asked again, if others
         have appended since, and before its exception or an empty answer is final.
         """
-        if self._known.session is not None and (yield from self._append_to_known(choose)):
+        if self._state.session is not None and (yield from self._append_to_known(choose)):
             return True
         for _ in range(_MAX_ATTEMPTS):
-            known = yield from self._read()
-            entries = choose(known.in_order)
+            state = yield from self._read()
+            entries = choose(state.in_order)
             if not entries:
                 return False
-            if (yield from self._append_after(known, entries)):
+            if (yield from self._append_after(state, entries)):
                 return True
         raise Busy(f"others keep appending to session {self.session_id}")
 
@@ -91,10 +91,10 @@ class SessionLog:
         with suppress(NotFound):
             session = yield from steps_of(sessions.get, self.session_id)
             yield from steps_of(session.delete)
-        self._known = KnownEntries()
+        self._state = LogState()
 
     def _append(self, entries: Sequence[NewEntry]) -> Steps[None]:
-        session = self._known.session
+        session = self._state.session
         if session is not None:
             with suppress(NotFound):  # Deleted since.
                 yield from steps_of(session.append_all, entries)
@@ -104,28 +104,28 @@ class SessionLog:
 
     def _append_to_known(self, choose: Choice) -> Steps[bool]:
         """Append to the known entries, if they are all and there is something to append."""
-        known = self._known
+        state = self._state
         try:
-            entries = choose(known.in_order)
+            entries = choose(state.in_order)
         except Exception:
             return False  # It may be about entries that are not known.
         with suppress(NotFound):  # Deleted since.
-            return bool(entries) and (yield from self._append_after(known, entries))
+            return bool(entries) and (yield from self._append_after(state, entries))
         return False
 
-    def _append_after(self, known: KnownEntries, entries: Sequence[NewEntry]) -> Steps[bool]:
+    def _append_after(self, state: LogState, entries: Sequence[NewEntry]) -> Steps[bool]:
         """Append entries if the known ones are all; the session is started if there is none."""
-        session = known.session or (yield from self._start())
+        session = state.session or (yield from self._start())
         for start in range(0, len(entries), _MAX_APPENDED):
             batch = entries[start : start + _MAX_APPENDED]
             try:
-                stored = yield from steps_of(session.append_all, batch, after=known.last_number)
+                stored = yield from steps_of(session.append_all, batch, after=state.last_number)
             except Conflict as error:
                 if error.last_number is None or start:
                     raise
                 return False
             numbered = {entry.number: entry for entry in stored}
-            self._known = known = KnownEntries(session, known.by_number | numbered)
+            self._state = state = LogState(session, state.by_number | numbered)
         return True
 
     def _start(self) -> Steps[Session[Any]]:
@@ -133,47 +133,45 @@ class SessionLog:
         session: Session[Any] = yield from steps_of(sessions.start, self.session_id)
         return session
 
-    def _read(self) -> Steps[KnownEntries]:
+    def _read(self) -> Steps[LogState]:
         """Fetch what follows the known entries."""
-        known, page = self._known, None
+        state, page = self._state, None
         with suppress(NotFound):
-            page = yield from self._page(known)
-        return (yield from self._complete(known, page))
+            page = yield from self._page(state)
+        return (yield from self._complete(state, page))
 
-    def _complete(
-        self, known: KnownEntries, page: SessionEntries[Any] | None
-    ) -> Steps[KnownEntries]:
+    def _complete(self, state: LogState, page: SessionEntries[Any] | None) -> Steps[LogState]:
         """Know the entries of a page and of later pages too; None if there is no session."""
-        current = KnownEntries()
+        current = LogState()
         if page is not None:
             with suppress(NotFound):  # Deleted since.
-                current = yield from self._follow(known, page)
-        self._known = current
+                current = yield from self._follow(state, page)
+        self._state = current
         return current
 
-    def _follow(self, known: KnownEntries, page: SessionEntries[Any]) -> Steps[KnownEntries]:
+    def _follow(self, state: LogState, page: SessionEntries[Any]) -> Steps[LogState]:
         """The known entries with all that follow, and the session."""
-        current = yield from self._read_pages(known, page)
-        before, session = known.session, current.session or page.session
+        current = yield from self._read_pages(state, page)
+        before, session = state.session, current.session or page.session
         is_new = before is not None and before.started_at != session.started_at
         if is_new or session.entry_count != len(current.by_number):
             # The session was deleted and started again, or entries were removed.
-            known = KnownEntries()
-            current = yield from self._read_pages(known, (yield from self._page(known)))
+            state = LogState()
+            current = yield from self._read_pages(state, (yield from self._page(state)))
         return current
 
-    def _read_pages(self, known: KnownEntries, page: SessionEntries[Any]) -> Steps[KnownEntries]:
-        by_number = dict(known.by_number)
+    def _read_pages(self, state: LogState, page: SessionEntries[Any]) -> Steps[LogState]:
+        by_number = dict(state.by_number)
         while True:
             by_number |= {entry.number: entry for entry in page.entries}
-            current = KnownEntries(page.session, by_number)
+            current = LogState(page.session, by_number)
             if not page.has_more:
                 return current
             page = yield from self._page(current)
 
-    def _page(self, known: KnownEntries) -> Steps[SessionEntries[Any]]:
+    def _page(self, state: LogState) -> Steps[SessionEntries[Any]]:
         """The first page of what follows the known entries. Raises NotFound."""
-        query = {"cursor": str(known.last_number), "limit": str(_PAGE_SIZE)}
+        query = {"cursor": str(state.last_number), "limit": str(_PAGE_SIZE)}
         path = session_path(self._agent, self.session_id)
         return SessionEntries(self._driver, (yield from get_json(path, query)))
 
@@ -196,12 +194,12 @@ class SessionLogs:
         """Read up to 8 logs as each would, in one request if little is new."""
         sessions: Sessions[Any] = Sessions(self._driver, self._agent)
         logs = [self.log(id) for id in session_ids]
-        states = [log._known for log in logs]
-        positions = {id: known.last_number for id, known in zip(session_ids, states, strict=True)}
+        states = [log._state for log in logs]
+        positions = {id: state.last_number for id, state in zip(session_ids, states, strict=True)}
         pages = yield from steps_of(sessions.read_several, positions, limit=_PAGE_SIZE)
         results: list[Sequence[Entry] | None] = []
-        for log, known, page in zip(logs, states, pages, strict=True):
-            current = yield from log._complete(known, page)
+        for log, state, page in zip(logs, states, pages, strict=True):
+            current = yield from log._complete(state, page)
             results.append(current.in_order if current.session else None)
         return tuple(results)
 

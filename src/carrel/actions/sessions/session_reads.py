@@ -40,7 +40,7 @@ async def read_sessions(
     owner = await resolve_agent_id(ports, actor, agent)
     await authorize_agent_read(ports, actor, PrivateResource.SESSIONS, owner)
     ids = [position.session for position in positions]
-    found = await ports.sessions.get(actor.tenant, owner, ids)
+    started_sessions = await ports.sessions.get(actor.tenant, owner, ids)
 
     async def read(position: ReadPosition, session: Session | None) -> SessionRead | None:
         if session is None:
@@ -51,4 +51,4 @@ async def read_sessions(
         rows = await ports.sessions.read(*key, after=position.after, limit=limit)
         return SessionRead(session, rows)
 
-    return tuple(await asyncio.gather(*map(read, positions, found)))
+    return tuple(await asyncio.gather(*map(read, positions, started_sessions)))

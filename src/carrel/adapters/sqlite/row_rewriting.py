@@ -14,7 +14,8 @@ from carrel.adapters.sqlite.rows import (
     scope_from_row,
     version_from_row,
 )
-from carrel.adapters.sqlite.sessions import add_terms, owner_term
+from carrel.adapters.sqlite.session_search import owner_term
+from carrel.adapters.sqlite.sessions import add_terms
 from carrel.core.identifiers import TimestampMs
 from carrel.core.maintenance.tables import KEY_LENGTHS, TABLES
 from carrel.core.maintenance.text_columns import TEXT_COLUMNS, RowRewrite

@@ -7,12 +7,11 @@ text.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import chain
-from sqlite3 import Connection, Cursor
+from sqlite3 import Connection
 from typing import Final
 
 from carrel.adapters.sqlite.commit_batch import CommitBatch
@@ -20,12 +19,17 @@ from carrel.adapters.sqlite.damage import undecodable_row
 from carrel.adapters.sqlite.database import STATEMENTS
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Row
+from carrel.adapters.sqlite.session_search import (
+    count_terms_of,
+    limit_bytes,
+    match_expression,
+    owner_term,
+    search_rows,
+)
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import TimestampMs
 from carrel.core.runs import Audience
 from carrel.core.search.bm25 import (
-    MAX_COUNTED,
-    TermCount,
     TermStatistics,
     TermWeight,
     split_weights,
@@ -40,7 +44,6 @@ from carrel.core.sessions.session import (
     SpeakerRole,
     TranscriptEntry,
     TranscriptHit,
-    limit_by_size,
 )
 from carrel.core.sessions.session_ids import number_from_session_id
 from carrel.core.store.idempotency import IdempotencyKey
@@ -144,7 +147,7 @@ class SqliteSessions:
 
     async def _read_entries(self, statement: str, parameters: Row) -> tuple[TranscriptEntry, ...]:
         rows = await self._reader.scan(
-            lambda db: _limit_bytes(db.execute(STATEMENTS[statement], parameters), 3)
+            lambda db: limit_bytes(db.execute(STATEMENTS[statement], parameters), 3)
         )
         return tuple(map(_entry_from_row, rows))
 
@@ -159,12 +162,12 @@ class SqliteSessions:
     ) -> tuple[TranscriptHit, ...]:
         parameters = (tenant, agent, run, *after, limit)
         rows = await self._reader.scan(
-            lambda db: _limit_bytes(db.execute(STATEMENTS["session_entries_of_run"], parameters), 4)
+            lambda db: limit_bytes(db.execute(STATEMENTS["session_entries_of_run"], parameters), 4)
         )
         return tuple(TranscriptHit(row[0], _entry_from_row(row[1:])) for row in rows)
 
     async def count_terms(self, tenant: str, agent: str, terms: Sequence[str]) -> TermStatistics:
-        return await self._reader.scan(lambda db: _count_terms(db, (tenant, agent), terms))
+        return await self._reader.scan(lambda db: count_terms_of(db, (tenant, agent), terms))
 
     async def search(
         self,
@@ -179,11 +182,11 @@ class SqliteSessions:
             return ()
         owner = owner_term(tenant, agent)
         matches = [
-            (_match_expression(owner, item, is_prefix=is_prefix), weight)
+            (match_expression(owner, item, is_prefix=is_prefix), weight)
             for item, is_prefix, weight in split_weights(terms)
         ]
         parameters = (json.dumps(matches), tenant, agent, mode, limit)
-        rows = await self._reader.scan(lambda db: _search_rows(db, parameters))
+        rows = await self._reader.scan(lambda db: search_rows(db, parameters))
         return tuple(TranscriptHit(row[0], _entry_from_row(row[1:])) for row in rows)
 
     async def list_updated(
@@ -223,7 +226,7 @@ def index_batch(
     db: Connection, after: EntryPosition | None, limit: int
 ) -> tuple[EntryPosition | None, int]:
     """Index entries after a position; return the new position and the number read."""
-    rows = _limit_bytes(
+    rows = limit_bytes(
         db.execute(
             STATEMENTS["session_entries_to_index"], (*(after or _BEFORE_ALL_ENTRIES), limit)
         ),
@@ -346,31 +349,6 @@ def _search_terms(texts: Sequence[Sequence[str]]) -> list[list[tuple[str, ...]]]
     return [[distinct_terms(content) for content in contents] for contents in texts]
 
 
-def owner_term(tenant: str, agent: str) -> str:
-    """Return one search term that identifies tenant and agent."""
-    return hashlib.blake2b(f"{tenant}/{agent}".encode(), digest_size=12).hexdigest()
-
-
-def _match_expression(owner: str, term: str, *, is_prefix: bool) -> str:
-    """Return an FTS5 query. Terms are letters and digits, so quoting is enough."""
-    return f'{{owner}} : "{owner}" AND {{terms}} : "{term}"' + " *" * is_prefix
-
-
-def _count_terms(
-    db: Connection, owner_key: tuple[str, str], terms: Sequence[str]
-) -> TermStatistics:
-    [documents] = db.execute(STATEMENTS["count_session_entries_by_agent"], owner_key).fetchone()
-    owner = owner_term(*owner_key)
-
-    def count(term: str, is_prefix: bool) -> int:
-        expression = _match_expression(owner, term, is_prefix=is_prefix)
-        parameters = (expression, MAX_COUNTED)
-        return int(db.execute(STATEMENTS["count_session_entry_terms"], parameters).fetchone()[0])
-
-    counts = {term: TermCount(count(term, False), count(term, True)) for term in terms}
-    return TermStatistics(documents, counts)
-
-
 def _read_sessions(
     db: Connection, keys: Sequence[tuple[str, str, str]]
 ) -> dict[tuple[str, str, str], Session]:
@@ -393,20 +371,3 @@ def _entry_from_row(row: Row) -> TranscriptEntry:
     except UnicodeDecodeError as error:
         raise undecodable_row("session_entry", str(sequence)) from error
     return TranscriptEntry(sequence, at, SpeakerRole(role), text, *columns)
-
-
-def _search_rows(db: Connection, parameters: Row) -> list[Row]:
-    """Find ids first, so that only short rows are sorted."""
-    ids = [
-        row[0] for row in db.execute(STATEMENTS["search_session_entries"], parameters).fetchall()
-    ]
-    return _limit_bytes(db.execute(STATEMENTS["session_entries_by_id"], (json.dumps(ids),)), 4)
-
-
-def _limit_bytes(rows: Cursor, content: int) -> list[Row]:
-    """Return rows up to the size limit of a response, by the content and item columns."""
-    limited: Iterator[Row] = limit_by_size(
-        rows,
-        lambda row: len(row[content]) + sum(len(item or "") for item in row[content + 4 :][:1]),
-    )
-    return list(limited)

@@ -125,10 +125,8 @@ def _list_endpoint(collection: FileCollection) -> Endpoint:
     async def list_files(request: AnyRequest) -> Response:
         """List files, with content only if requested.
 
-        With `depth=1`, lists the files and directories that are directly in one; with `last`, the
-        last files only.
+        With `depth=1`, lists the files and directories that are directly in one.
         """
-        _require_one_view(collection, request)
         readable = await collection.load_readable_stack(request)
         stack, inherited_only = readable.stack, readable.inherited_only
         include_content = not collection.wire and request.query.content
@@ -168,9 +166,14 @@ def _require_one_view(collection: FileCollection, request: AnyRequest) -> None:
 
 
 def _listing_variant(collection: FileCollection, request: AnyRequest) -> str:
-    """Part of the ETag of a listing that tells its representations apart."""
+    """Part of the ETag of a listing that tells its representations apart.
+
+    Raises ValidationError for parameters that exclude each other.
+    """
     query = request.query
     if query.depth is not None:
+        if not collection.wire and query.last is not None:
+            raise ValidationError("depth and last exclude each other")
         return f"depth: {query.depth} {collection.wire}"
     if collection.wire:
         return "wire"
