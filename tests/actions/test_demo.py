@@ -56,9 +56,9 @@ async def test_the_demo_has_data_of_every_kind(anywhere: Ports, mara: Actor) -> 
     all_agents = (await overview.list_agents(ports, mara)).items
     assert len(all_agents) >= 12
     pending = await inbox.load_inbox(ports, mara)
-    assert pending.pins.count >= 4
-    assert (pending.approvals.count, pending.dreams.count) == (1, 1)
-    assert (await inbox.load_inbox(ports, mara, mine=True)).pins.count == 0
+    assert pending.counts.pins >= 4
+    assert (pending.counts.approvals, pending.counts.dreams) == (1, 1)
+    assert (await inbox.load_inbox(ports, mara, mine=True)).counts.pins == 0
     assert sum(await overview.count_overrides(ports, mara, all_agents)) >= 3
     all_runs = (await runs.list_runs(ports, mara)).items
     assert set(Counter(run.status for run in all_runs)) == set(RunStatus)

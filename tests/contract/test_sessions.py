@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from typing import Any
 
 import pytest
@@ -150,7 +151,7 @@ async def test_16_writers_on_a_new_session_start_it_once_and_lose_nothing(ports:
 
 
 def with_store(ports: Ports, twin: Any) -> Ports:
-    return Ports(twin, ports.tamper, ports.twin, ports.upkeep)
+    return dataclasses.replace(ports, store=twin)
 
 
 async def write_as(ports: Ports, n: int) -> None:

@@ -118,6 +118,8 @@ OTHER_ROWS: Final = {
     "GET /v1/runs": "test_listings_omit_what_is_private",
     "GET /v1/approvals": "test_listings_omit_what_is_private",
     "GET /v1/inbox": "test_listings_omit_what_is_private",
+    "GET /v1/inbox/pins": "tests/server/rest/test_inbox.py",
+    "GET /v1/inbox/dreams": "tests/server/rest/test_inbox.py",
     "GET /v1/search": "test_listings_omit_what_is_private",
     "POST /graphql": "test_listings_omit_what_is_private",
     "GET /v1/events": "test_events_of_private_agents_are_for_their_people",

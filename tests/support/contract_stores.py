@@ -28,8 +28,11 @@ from carrel.ports import (
     Runs,
     Sessions,
     StoreMaintenance,
+    Tallies,
     Trees,
 )
+
+BREAK_TALLIES: Final = "UPDATE tally SET value = value + 17"
 
 
 class Store(Protocol):
@@ -54,6 +57,8 @@ class Store(Protocol):
     @property
     def recalls(self) -> RecallLog: ...
     @property
+    def tallies(self) -> Tallies: ...
+    @property
     def erasure(self) -> Erasure: ...
 
 
@@ -74,6 +79,8 @@ class Ports:
     twin: Callable[[], AbstractAsyncContextManager[Store]]
     """Opens the same store again, as another process would."""
     upkeep: StoreMaintenance
+    break_tallies: Callable[[], Awaitable[None]]
+    """Adds 17 to every tally."""
 
     @property
     def trees(self) -> Trees:
@@ -112,6 +119,10 @@ class Ports:
         return self.store.recalls
 
     @property
+    def tallies(self) -> Tallies:
+        return self.store.tallies
+
+    @property
     def erasure(self) -> Erasure:
         return self.store.erasure
 
@@ -134,8 +145,12 @@ async def sqlite(place: StoreLocation) -> AsyncIterator[Ports]:
     def twin() -> AbstractAsyncContextManager[Store]:
         return sqlite_store(file, objects=objects)
 
+    async def break_tallies() -> None:
+        with closing(sqlite3.connect(file)) as db, db:
+            db.execute(BREAK_TALLIES)
+
     async with sqlite_store(file, objects=objects) as store:
-        yield Ports(store, tamper, twin, store.maintenance)
+        yield Ports(store, tamper, twin, store.maintenance, break_tallies)
 
 
 def _find_rows(db: sqlite3.Connection, digest: Digest) -> Sequence[tuple[int, bytes]]:
@@ -184,8 +199,15 @@ async def _postgres(place: StoreLocation, objects: LargeBlobStore | None) -> Asy
     def twin() -> AbstractAsyncContextManager[Store]:
         return postgres_store(url, objects=objects)
 
+    async def break_tallies() -> None:
+        connection = await asyncpg.connect(url)
+        try:
+            await connection.execute(BREAK_TALLIES)
+        finally:
+            await connection.close()
+
     async with postgres_store(url, objects=objects) as store:
-        yield Ports(store, tamper, twin, store.maintenance)
+        yield Ports(store, tamper, twin, store.maintenance, break_tallies)
 
 
 _Opener = Callable[[StoreLocation], AbstractAsyncContextManager[Ports]]

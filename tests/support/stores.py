@@ -25,7 +25,7 @@ from carrel.ports import Ports
 DATABASE: Final = "carrel.db"
 _STORE_PORTS: Final = (
     *("trees", "blobs", "records", "runs", "events", "idempotency", "deliveries"),
-    *("sessions", "recalls", "erasure"),
+    *("sessions", "recalls", "tallies", "erasure"),
 )
 
 

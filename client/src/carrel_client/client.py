@@ -27,7 +27,16 @@ from carrel_client.policy import PolicyResource
 from carrel_client.purge import purge_text
 from carrel_client.requests import api_path
 from carrel_client.runs import Run, get_run, list_runs, start_run
-from carrel_client.search import Inbox, SearchResult, get_inbox, search
+from carrel_client.search import (
+    Inbox,
+    PendingDream,
+    PendingPin,
+    SearchResult,
+    get_inbox,
+    list_inbox_dreams,
+    list_inbox_pins,
+    search,
+)
 from carrel_client.webhooks import Webhooks
 from carrel_client.workspaces import AgentWorkspace, Workspace
 
@@ -192,8 +201,29 @@ class ApiClient(Resource[Driver]):
 
     @operation
     def inbox(self, *, mine: bool = False) -> Steps[Inbox]:
-        """Pins, approvals and dreams that wait for people."""
+        """Groups and counts of pins, approvals and dreams that wait for people."""
         return (yield from get_inbox(mine))
+
+    @operation
+    def inbox_pins(
+        self,
+        *,
+        path: str | None = None,
+        offered_by: str | None = None,
+        overridden: bool = False,
+        mine: bool = False,
+    ) -> Steps[tuple[PendingPin, ...]]:
+        """Agents for which an update of a pinned file waits.
+
+        ``offered_by`` is a template, by id or slug, or ``defaults``. With ``overridden`` only
+        agents whose own override an accept would drop.
+        """
+        return (yield from list_inbox_pins(path, offered_by, overridden, mine))
+
+    @operation
+    def inbox_dreams(self, *, mine: bool = False) -> Steps[tuple[PendingDream, ...]]:
+        """Dreams that wait for a review, oldest first."""
+        return (yield from list_inbox_dreams(mine))
 
     @operation
     def dry_run(self, requests: Sequence[Mapping[str, Any]], *, state: str = "") -> Steps[DryRun]:

@@ -9,8 +9,8 @@ from typing import Any
 
 from carrel_client.approvals import Approval
 from carrel_client.drivers import Steps
-from carrel_client.models import Model, model_from_json, model_list_field
-from carrel_client.requests import api_path, get_json
+from carrel_client.models import Model, model_from_json, model_list_field, models_from_json
+from carrel_client.requests import api_path, drop_none, get_json, list_pages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +52,8 @@ class PendingPin(Model):
     pinned_sha256: str | None
     latest_sha256: str
     newly_offered: bool
+    overridden: bool
+    """Whether an accept would drop the agent's own override."""
     mine: bool
     """Whether the caller is the agent's person or owner."""
 
@@ -69,9 +71,34 @@ class PendingDream(Model):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inbox(Model):
-    """Pending reviews and approvals: at most 500 of each kind, and all counts."""
+class PendingGroup(Model):
+    """One update of a pinned file, and for how many agents it waits."""
 
+    path: str
+    template_id: str | None
+    """Template that the update comes from; None for the defaults."""
+    template_name: str | None
+    latest_sha256: str
+    count: int
+    overridden: int
+    """Agents whose own override an accept would drop."""
+    newly_offered: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplatePins(Model):
+    """Waiting updates of the agents of one template, wherever they come from."""
+
+    template_id: str | None
+    pins: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inbox(Model):
+    """Groups and counts of all that waits, and the first of each kind."""
+
+    groups: tuple[PendingGroup, ...] = model_list_field(PendingGroup)
+    templates: tuple[TemplatePins, ...] = model_list_field(TemplatePins)
     pins: tuple[PendingPin, ...] = model_list_field(PendingPin)
     approvals: tuple[Approval, ...] = model_list_field(Approval)
     dreams: tuple[PendingDream, ...] = model_list_field(PendingDream)
@@ -89,3 +116,18 @@ def search(
 def get_inbox(mine: bool) -> Steps[Inbox]:
     query: dict[str, Any] = {"mine": "true"} if mine else {}
     return model_from_json(Inbox, (yield from get_json(api_path("inbox"), query)))
+
+
+def list_inbox_pins(
+    path: str | None, offered_by: str | None, overridden: bool, mine: bool
+) -> Steps[tuple[PendingPin, ...]]:
+    query = drop_none({"path": path, "offeredBy": offered_by})
+    query |= {"overridden": "true"} if overridden else {}
+    query |= {"mine": "true"} if mine else {}
+    return models_from_json(PendingPin, (yield from list_pages(api_path("inbox", "pins"), query)))
+
+
+def list_inbox_dreams(mine: bool) -> Steps[tuple[PendingDream, ...]]:
+    query = {"mine": "true"} if mine else {}
+    rows = yield from list_pages(api_path("inbox", "dreams"), query)
+    return models_from_json(PendingDream, rows)

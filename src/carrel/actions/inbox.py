@@ -2,50 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Final
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from carrel.actions.agent_access import has_full_access, list_agents_of_person
-from carrel.actions.overlay.pending_updates import PendingPin, list_pending_pins
+from carrel.actions.fleet.fleet_counts import Fleet, load_fleet
+from carrel.actions.fleet.waiting_pins import WaitingPin, WaitingPinFilter, list_waiting_pins
+from carrel.actions.fleet.waiting_work import WaitingRecord, count_waiting, list_waiting
+from carrel.actions.records import Page, get_by_id_or_slug
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_from_record
-from carrel.core.agents.private_access import opens_every_agent
 from carrel.core.agents.template import template_from_record
-from carrel.core.approvals import Approval, ApprovalStatus, approval_from_record, approval_index_key
 from carrel.core.errors import Forbidden
-from carrel.core.memory.dream_records import PROPOSALS_INDEX_KEY, Dream, dream_from_record
-from carrel.core.store.record import Record, RecordType, decode_body
+from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 
-MAX_LISTED: Final = 500
-"""Items listed per section; all are counted."""
-_AGENT_PAGE_SIZE: Final = 5_000
-"""Agents checked for pins per query."""
+DEFAULTS_NAME = "defaults"
+"""In place of a template: the update comes from the defaults. No slug can be this."""
 
 
-class InboxSection(Struct, frozen=True):
-    """Pending items of one kind: their count and the first of them."""
+class InboxGroup(Struct, frozen=True):
+    """One update of a pinned file and the agents for which it waits."""
 
+    path: Path
+    offered_by: Scope
+    latest: str
+    """Digest of the offered content."""
     count: int
-    pins: tuple[tuple[Record, PendingPin], ...] = ()
-    approvals: tuple[Approval, ...] = ()
-    dreams: tuple[tuple[Record, Dream], ...] = ()
+    overridden: int
+    """Agents whose own override an accept would drop."""
+    newly_offered: int
+    """Agents for which no version of the file was reviewed yet."""
+
+
+class InboxCounts(Struct, frozen=True):
+    pins: int
+    approvals: int
+    dreams: int
 
 
 class Inbox(Struct, frozen=True):
-    pins: InboxSection
-    approvals: InboxSection
-    dreams: InboxSection
+    groups: Sequence[InboxGroup]
+    """All updates, those that concern most agents first."""
+    waiting_by_template: Mapping[str | None, int]
+    """Waiting updates by the template of their agents."""
+    pins: Page[WaitingPin]
+    approvals: Page[WaitingRecord]
+    dreams: Page[WaitingRecord]
+    counts: InboxCounts
     templates: Mapping[str, str]
-    """Names of the templates of listed agents, by id."""
-
-
-class _AgentReference(Struct, frozen=True):
-    """The field that approvals and dreams have in common."""
-
-    agent: str
+    """Names of templates by id."""
 
 
 def is_callers_agent(actor: Actor, agent: Record) -> bool:
@@ -53,85 +61,100 @@ def is_callers_agent(actor: Actor, agent: Record) -> bool:
     return agent_from_record(agent).is_of_person(actor.person)
 
 
-async def load_inbox(ports: Ports, actor: Actor, *, mine: bool = False) -> Inbox:
-    """Load the pending items of the tenant or the caller's agents. Raises Forbidden.
+async def load_inbox(ports: Ports, actor: Actor, *, mine: bool = False, limit: int = 100) -> Inbox:
+    """Load the groups, counts and first items of all that waits. Raises Forbidden.
 
     Omits those of agents that the caller may not open.
     """
+    _refuse_confined(actor)
+    fleet = await load_fleet(ports, actor, mine=mine)
+    groups = group_waiting(fleet)
+    pins = await list_waiting_pins(
+        ports, actor, fleet.pins, WaitingPinFilter(), mine=mine, limit=limit
+    )
+    by_template = Counter[str | None]()
+    for group, count in fleet.pins.items():
+        by_template[group.template] += count if group.is_waiting else 0
+    counts = InboxCounts(
+        by_template.total(),
+        await count_waiting(ports, actor, RecordType.APPROVAL, mine=mine),
+        await count_waiting(ports, actor, RecordType.DREAM, mine=mine),
+    )
+    names = await load_template_names(ports, actor.tenant, by_template)
+    return Inbox(
+        groups,
+        +by_template,
+        pins,
+        await list_waiting(ports, actor, RecordType.APPROVAL, mine=mine, limit=limit),
+        await list_waiting(ports, actor, RecordType.DREAM, mine=mine, limit=limit),
+        counts,
+        names,
+    )
+
+
+async def load_waiting_pins(  # noqa: PLR0913 - filters of a listing
+    ports: Ports,
+    actor: Actor,
+    *,
+    path: Path | None = None,
+    offered_by: str | None = None,
+    only_overridden: bool = False,
+    mine: bool = False,
+    cursor: str = "",
+    limit: int = 100,
+) -> Page[WaitingPin]:
+    """List agents with a waiting update. Raises Forbidden, NotFound, ValidationError.
+
+    `offered_by` is a template, or `defaults`.
+    """
+    _refuse_confined(actor)
+    scope = None
+    if offered_by == DEFAULTS_NAME:
+        scope = Scope(actor.tenant, ScopeKind.DEFAULTS, "")
+    elif offered_by is not None:
+        template = await get_by_id_or_slug(ports, actor.tenant, RecordType.TEMPLATE, offered_by)
+        scope = Scope(actor.tenant, ScopeKind.TEMPLATE, template.id)
+    fleet = await load_fleet(ports, actor, mine=mine)
+    pin_filter = WaitingPinFilter(path, scope, only_overridden)
+    return await list_waiting_pins(
+        ports, actor, fleet.pins, pin_filter, mine=mine, cursor=cursor, limit=limit
+    )
+
+
+async def load_waiting_dreams(
+    ports: Ports, actor: Actor, *, mine: bool = False, cursor: str = "", limit: int = 100
+) -> Page[WaitingRecord]:
+    """List dreams that wait for review. Raises Forbidden."""
+    _refuse_confined(actor)
+    return await list_waiting(ports, actor, RecordType.DREAM, mine=mine, cursor=cursor, limit=limit)
+
+
+def group_waiting(fleet: Fleet) -> Sequence[InboxGroup]:
+    """Group what waits by file and the layer that offers it."""
+    parts = defaultdict[tuple[Path, Scope, str], Counter[str]](Counter)
+    for group, count in fleet.pins.items():
+        if group.is_waiting and group.offered_by is not None and group.latest is not None:
+            part = parts[group.path, group.offered_by, group.latest]
+            part["all"] += count
+            part["overridden"] += count * group.is_overridden
+            part["new"] += count * (group.pinned is None)
+    groups = [
+        InboxGroup(*key, part["all"], part["overridden"], part["new"])
+        for key, part in parts.items()
+    ]
+    return sorted(groups, key=lambda group: (-group.count, group.path, group.offered_by))
+
+
+async def load_template_names(
+    ports: Ports, tenant: str, ids: Iterable[str | None]
+) -> Mapping[str, str]:
+    template_ids = sorted({id for id in ids if id})
+    records = (
+        await ports.records.get(tenant, RecordType.TEMPLATE, template_ids) if template_ids else ()
+    )
+    return {record.id: template_from_record(record).name for record in records if record}
+
+
+def _refuse_confined(actor: Actor) -> None:
     if actor.is_confined:
         raise Forbidden("this credential is confined to one workspace")
-    pins = await _load_pins(ports, actor, mine)
-    approvals = await _load_approvals(ports, actor, mine)
-    dreams = await _load_dreams(ports, actor, mine)
-    template_ids = [agent_from_record(agent).template_id for agent, _ in pins.pins]
-    ids = sorted({id for id in template_ids if id})
-    templates = await ports.records.get(actor.tenant, RecordType.TEMPLATE, ids) if ids else ()
-    names = {record.id: template_from_record(record).name for record in templates if record}
-    return Inbox(pins, approvals, dreams, names)
-
-
-async def _load_pins(ports: Ports, actor: Actor, mine: bool) -> InboxSection:
-    count, first = 0, list[tuple[Record, PendingPin]]()
-    async for agents in _iter_agents(ports, actor, mine):
-        pins_by_agent = await list_pending_pins(ports, actor.tenant, agents)
-        for agent, pins in zip(agents, pins_by_agent, strict=True):
-            count += len(pins)
-            first += [(agent, pin) for pin in pins[: MAX_LISTED - len(first)]]
-    return InboxSection(count, pins=tuple(first))
-
-
-async def _iter_agents(ports: Ports, actor: Actor, mine: bool) -> AsyncIterator[Sequence[Record]]:
-    """Iterate over the tenant's agents in batches, or the caller's in one batch."""
-    if mine:
-        yield await list_agents_of_person(ports, actor)
-        return
-    after = ""
-    while batch := await ports.records.list(
-        actor.tenant, RecordType.AGENT, after=after, limit=_AGENT_PAGE_SIZE
-    ):
-        yield [agent for agent in batch if has_full_access(actor, agent)]
-        after = batch[-1].id
-
-
-async def _load_approvals(ports: Ports, actor: Actor, mine: bool) -> InboxSection:
-    index_key = approval_index_key(status=ApprovalStatus.REQUESTED)
-    count, first = 0, list[Approval]()
-    async for agents, records in _iter_pending(ports, actor, RecordType.APPROVAL, index_key):
-        visible = [record for id, record in records if _is_listed(actor, agents.get(id), mine)]
-        count += len(visible)
-        first += [approval_from_record(record) for record in visible[: MAX_LISTED - len(first)]]
-    return InboxSection(count, approvals=tuple(first))
-
-
-def _is_listed(actor: Actor, agent: Record | None, mine: bool) -> bool:
-    if agent is None:
-        return not mine and opens_every_agent(actor)
-    return is_callers_agent(actor, agent) if mine else has_full_access(actor, agent)
-
-
-async def _load_dreams(ports: Ports, actor: Actor, mine: bool) -> InboxSection:
-    count, first = 0, list[tuple[Record, Dream]]()
-    async for agents, records in _iter_pending(ports, actor, RecordType.DREAM, PROPOSALS_INDEX_KEY):
-        dreams = [(agents[id], record) for id, record in records if id in agents]
-        visible = [item for item in dreams if _is_listed(actor, item[0], mine)]
-        count += len(visible)
-        listed = visible[: MAX_LISTED - len(first)]
-        first += [(agent, dream_from_record(record)) for agent, record in listed]
-    return InboxSection(count, dreams=tuple(first))
-
-
-async def _iter_pending(
-    ports: Ports, actor: Actor, record_type: RecordType, index_key: str
-) -> AsyncIterator[tuple[Mapping[str, Record], Sequence[tuple[str, Record]]]]:
-    """Iterate over batches: agents by id, and each record with the id of its agent."""
-    after = ""
-    while batch := await ports.records.list(
-        actor.tenant, record_type, index_key=index_key, after=after, limit=MAX_LISTED
-    ):
-        owners = [decode_body(record, _AgentReference).agent for record in batch]
-        agents = await ports.records.get(actor.tenant, RecordType.AGENT, sorted(set(owners)))
-        yield (
-            {agent.id: agent for agent in agents if agent},
-            list(zip(owners, batch, strict=True)),
-        )
-        after = batch[-1].id

@@ -28,6 +28,7 @@ from carrel.ports.records import Records
 from carrel.ports.runs import Runs
 from carrel.ports.sandbox import Sandbox
 from carrel.ports.sessions import Sessions, TranscriptFiles
+from carrel.ports.tallies import Tallies
 from carrel.ports.tokenizer import Tokenizer
 from carrel.ports.trees import Trees
 from carrel.ports.vault import Vault
@@ -61,6 +62,7 @@ __all__ = [
     "StoreMaintenance",
     "StoreSnapshot",
     "TableRows",
+    "Tallies",
     "Tokenizer",
     "TranscriptFiles",
     "Trees",
@@ -91,6 +93,7 @@ class Ports:
     deliveries: Deliveries
     sessions: Sessions
     recalls: RecallLog
+    tallies: Tallies
     erasure: Erasure
     vault: Vault
     webhook_sender: WebhookSender

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from carrel.core.identifiers import Scope, TimestampMs
@@ -42,6 +42,12 @@ class Runs(Protocol):
 
     async def newest_by_scope(self, tenant: str, scopes: Sequence[Scope]) -> tuple[Run | None, ...]:
         """Return the newest run of each scope (by id), None if it has none."""
+
+    async def record_prompts(self, sizes: Sequence[tuple[Run, Mapping[str, int]]]) -> None:
+        """Store the sizes of each run's prompt, unless they are known.
+
+        They are counted in the tallies of the run's day under their names.
+        """
 
     async def update(self, run: Run, expected: Run) -> bool:
         """Store status, times, reason and snapshot_kept if the run still equals `expected`.

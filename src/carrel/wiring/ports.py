@@ -79,6 +79,7 @@ async def open_ports(
             deliveries=store.deliveries,
             sessions=store.sessions,
             recalls=store.recalls,
+            tallies=store.tallies,
             erasure=store.erasure,
             vault=vault,
             webhook_sender=webhook_sender,

@@ -16,7 +16,7 @@ MAINTENANCE = {
     *("save_event_counter", "delete_expired_idempotency_keys", "delete_old_attempts"),
     *("delete_old_deliveries", "migrations", "index_keys_with_bodies", "delete_all_search_terms"),
     *("count_session_entries", "orphans", "unreferenced_among", "unreferenced_bodies"),
-    "external_among",
+    *("external_among", "wrong_tallies", "delete_tallies", "rebuild_tallies"),
     "latest_tenant_event",  # walks back to the tenant's newest event, in a thread
 }
 """Statements that read whole tables by design."""

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 from tests.support.full_app import FullApp
+from tests.support.graphql_client import create_member
 from tests.support.server_stores import STORES, open_app_over
 
-from carrel.actions import inbox as inboxes
 from carrel.actions.accounts.credentials import authenticate
 from carrel.actions.approvals import approvals
 from carrel.actions.approvals.approvals import ApprovalRequest
@@ -70,7 +70,10 @@ def waiting_pins(inbox_body: dict[str, Any]) -> list[tuple[str, str, bool]]:
 
 async def test_an_empty_inbox_has_zero_counts(owner: httpx.AsyncClient) -> None:
     counts = {"pins": 0, "approvals": 0, "dreams": 0}
-    assert await inbox(owner) == {"pins": [], "approvals": [], "dreams": [], "counts": counts}
+    lists: dict[str, Any] = {
+        name: [] for name in ("groups", "templates", "pins", "approvals", "dreams")
+    }
+    assert await inbox(owner) == {**lists, "counts": counts}
 
 
 async def test_updates_wait_for_every_agent_with_an_outdated_pin(owner: httpx.AsyncClient) -> None:
@@ -142,15 +145,74 @@ async def test_approvals_and_dreams_wait_until_they_are_answered(
     assert (await inbox(owner))["dreams"] == []
 
 
-async def test_the_list_is_limited_and_the_count_is_complete(
-    owner: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+async def pages(client: httpx.AsyncClient, **filters: Any) -> list[tuple[str, str, bool]]:
+    """Agent, path and override of all pins that wait, read one to a page."""
+    rows, cursor = [], ""
+    while cursor is not None:
+        params = {**filters, "limit": 1, "cursor": cursor}
+        page = (await client.get("/v1/inbox/pins", params=params)).json()
+        assert len(page["items"]) <= 1
+        rows += [(row["agentSlug"], row["path"], row["overridden"]) for row in page["items"]]
+        cursor = page["next"]
+    return rows
+
+
+async def test_an_edit_of_the_defaults_is_one_group_whatever_the_template(
+    owner: httpx.AsyncClient,
 ) -> None:
-    monkeypatch.setattr(inboxes, "MAX_LISTED", 1)
-    monkeypatch.setattr(inboxes, "_AGENT_PAGE_SIZE", 2)
+    await put(owner, "/v1/agents/bea/files/PLATFORM.md", "of bea's own")
     await put(owner, "/v1/defaults/files/PLATFORM.md", "another")
     await put(owner, "/v1/templates/sales/files/GUARDRAILS.md", "be better")
     result = await inbox(owner)
-    assert (len(result["pins"]), result["counts"]["pins"]) == (1, 5)
+    groups = [(g["path"], g["templateName"], g["count"], g["overridden"]) for g in result["groups"]]
+    assert groups == [("PLATFORM.md", None, 3, 1), ("GUARDRAILS.md", "Sales", 2, 0)]
+    [sales] = (await owner.get("/v1/templates")).json()["items"]
+    by_template = {row["templateId"]: row["pins"] for row in result["templates"]}
+    assert by_template == {sales["id"]: 4, None: 1}
+    assert result["counts"]["pins"] == 5
+
+    accepted = {"sha256": result["groups"][0]["latestSha256"]}
+    await owner.post("/v1/defaults/pins/PLATFORM.md/accept", json=accepted)
+    groups_after = (await inbox(owner))["groups"]
+    assert [(group["path"], group["count"]) for group in groups_after] == [("GUARDRAILS.md", 2)]
+
+
+async def test_the_agents_of_a_group_are_read_in_pages(owner: httpx.AsyncClient) -> None:
+    await put(owner, "/v1/agents/bea/files/PLATFORM.md", "of bea's own")
+    await put(owner, "/v1/defaults/files/PLATFORM.md", "another")
+    await put(owner, "/v1/templates/sales/files/GUARDRAILS.md", "be better")
+    rows = await pages(owner)
+    assert rows == [
+        ("ann", "GUARDRAILS.md", False),
+        ("ann", "PLATFORM.md", False),
+        ("bea", "GUARDRAILS.md", False),
+        ("bea", "PLATFORM.md", True),
+        ("cem", "PLATFORM.md", False),
+    ]
+    assert await pages(owner, offeredBy="sales") == [row for row in rows if row[1][0] == "G"]
+    assert await pages(owner, offeredBy="defaults", path="PLATFORM.md") == [
+        row for row in rows if row[1][0] == "P"
+    ]
+    assert await pages(owner, overridden=True) == [("bea", "PLATFORM.md", True)]
+    assert {row[0] for row in await pages(owner, mine=True)} == {"ann", "cem"}
+    assert (await owner.get("/v1/inbox?limit=2")).json()["counts"]["pins"] == 5
+    for bad, status in (("cursor=x", 400), ("offeredBy=nothing", 404), ("path=..", 400)):
+        assert (await owner.get(f"/v1/inbox/pins?{bad}")).status_code == status
+
+
+async def test_members_see_what_waits_for_shared_agents_and_their_own(
+    server: FullApp, owner: httpx.AsyncClient
+) -> None:
+    await put(owner, "/v1/defaults/files/PLATFORM.md", "another")
+    await owner.patch("/v1/agents/bea", json={"isShared": True})
+    member = await create_member(server, owner)
+    people = (await owner.get("/v1/people")).json()["items"]
+    [person] = [row["id"] for row in people if row["email"] == "member@example.net"]
+    assert (await inbox(member))["counts"]["pins"] == 1
+    await owner.patch("/v1/agents/cem", json={"ownerId": person})
+    assert [group["count"] for group in (await inbox(member))["groups"]] == [2]
+    assert [row[0] for row in await pages(member)] == ["bea", "cem"]
+    assert (await inbox(member, "true"))["counts"]["pins"] == 1
 
 
 async def test_the_inbox_needs_permission_to_read_the_tenant_and_its_files(

@@ -143,7 +143,7 @@ function SideNav({ open }: { open: boolean }) {
           <Icon size={16} aria-hidden />
           {name}
           {count && counts[count] > 0 && (
-            <span className="badge update count">{counts[count]}</span>
+            <span className="badge update count">{counts[count].toLocaleString("en")}</span>
           )}
         </NavLink>
       ))}

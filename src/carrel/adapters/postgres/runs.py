@@ -92,6 +92,11 @@ class PostgresRuns:
         newest = {run.scope: run for run in map(_run_from_row, rows)}
         return tuple(newest.get(scope) for scope in scopes)
 
+    async def record_prompts(self, sizes: Sequence[tuple[Run, Mapping[str, int]]]) -> None:
+        rows = [(to_json(dict(values)), run.tenant, run.id) for run, values in sizes]
+        if rows:
+            await self._database.rows("record_prompts", *transpose(rows, 3))
+
     async def update(self, run: Run, expected: Run) -> bool:
         event_type = None if run.status is expected.status else RUN_ENDED_BY_STATUS[run.status]
         changed: bool = await self._database.value(

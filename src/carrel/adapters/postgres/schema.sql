@@ -111,7 +111,8 @@ CREATE INDEX version_by_content ON version (content) WHERE content IS NOT NULL;
 CREATE INDEX version_by_base ON version (base) WHERE base IS NOT NULL;
 
 -- Runs and the revisions of their layers. A run whose snapshot was released has no layers.
--- `event_count` is the last sequence in the run's log.
+-- `event_count` is the last sequence in the run's log, `prompt` the sizes of its prompt as a JSON
+-- object, once it was assembled.
 CREATE TABLE run (
     id            text COLLATE "C" PRIMARY KEY,
     tenant        text COLLATE "C" NOT NULL,
@@ -130,7 +131,8 @@ CREATE TABLE run (
     session       text COLLATE "C",
     reported_at   bigint NOT NULL,
     abandoned_at  bigint,
-    reason        text
+    reason        text,
+    prompt        text
 );
 CREATE INDEX run_by_tenant ON run (tenant, id);
 CREATE INDEX run_by_scope ON run (scope, id);
@@ -340,3 +342,26 @@ CREATE TABLE recall (
     at     bigint NOT NULL,
     PRIMARY KEY (tenant, agent, memory, id)
 );
+
+-- Counts that the fleet's overview and the inbox are answered from, kept by functions/tallies.sql.
+-- Parts of `name` and `key` are separated by U+001F. The view count_everything is what they must be;
+-- `carrel doctor` compares, `carrel reindex` rebuilds.
+CREATE TABLE tally (
+    tenant text COLLATE "C" NOT NULL,
+    kind   text COLLATE "C" NOT NULL,
+    name   text COLLATE "C" NOT NULL,
+    key    text COLLATE "C" NOT NULL,
+    value  bigint NOT NULL,
+    PRIMARY KEY (tenant, kind, name, key)
+) WITH (fillfactor = 50);
+
+-- Changes of tallies by a transaction, until it ends. Empty between transactions.
+CREATE UNLOGGED TABLE tally_change (
+    tx     xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    tenant text NOT NULL,
+    kind   text NOT NULL,
+    name   text NOT NULL,
+    key    text NOT NULL,
+    value  bigint NOT NULL
+);
+CREATE INDEX tally_change_by_transaction ON tally_change (tx);

@@ -856,7 +856,7 @@ DELETE FROM run_layer WHERE run IN (SELECT id FROM run WHERE scope = $1);
 -- name: release_runs
 UPDATE run SET status = CASE status WHEN 'running' THEN 'cancelled' ELSE status END,
        ended_at = coalesce(ended_at, $2), snapshot_kept = 0, variables = '{}',
-       workflow = '', session = NULL, reason = NULL
+       workflow = '', session = NULL, reason = NULL, prompt = NULL
  WHERE scope = $1;
 
 -- name: erase_entries
@@ -956,3 +956,36 @@ UPDATE run AS r SET session = $4 FROM scope AS s
 -- name: replace_session_entry_terms
 UPDATE session_entry_text SET terms = $5::text::tsvector
  WHERE tenant = $1 AND agent = $2 AND session = $3 AND sequence = $4;
+
+-- name: record_prompts
+UPDATE run AS r SET prompt = n.prompt FROM unnest($1::text[], $2::text[], $3::text[])
+    AS n (prompt, tenant, id)
+ WHERE r.id = n.id AND r.tenant = n.tenant AND r.prompt IS NULL AND r.snapshot_kept = 1;
+
+-- name: tallies_of_names
+SELECT t.name, t.key, t.value FROM tally AS t
+ WHERE t.tenant = $1 AND t.kind = $2 AND t.name = ANY($3::text[]);
+
+-- name: tallies_since
+SELECT name, key, value FROM tally WHERE tenant = $1 AND kind = $2 AND name >= $3;
+
+-- name: tally_total
+SELECT coalesce(sum(value), 0)::bigint FROM tally WHERE tenant = $1 AND kind = $2 AND name < $3;
+
+-- name: wrong_tallies
+SELECT tenant, kind, name, sum(kept)::bigint, sum(counted)::bigint
+  FROM (SELECT tenant, kind, name, key, value AS kept, 0 AS counted FROM tally
+         UNION ALL
+        SELECT tenant, kind, name, key, 0, value FROM count_everything) AS c
+ GROUP BY tenant, kind, name, key HAVING sum(kept) <> sum(counted)
+ ORDER BY 1, 2, 3 LIMIT $1;
+
+-- name: lock_tallies
+LOCK TABLE tally IN EXCLUSIVE MODE;
+
+-- name: delete_tallies
+DELETE FROM tally;
+
+-- name: rebuild_tallies
+INSERT INTO tally (tenant, kind, name, key, value)
+SELECT tenant, kind, name, key, value FROM count_everything WHERE value <> 0;

@@ -21,6 +21,7 @@ from carrel.adapters.postgres.recalls import PostgresRecalls
 from carrel.adapters.postgres.records import PostgresRecords
 from carrel.adapters.postgres.runs import PostgresRuns
 from carrel.adapters.postgres.sessions import PostgresSessions
+from carrel.adapters.postgres.tallies import PostgresTallies
 from carrel.adapters.postgres.trees import CommitCounters, PostgresTrees
 from carrel.ports import LargeBlobStore
 
@@ -36,6 +37,7 @@ class PostgresStore:
     deliveries: PostgresDeliveries
     sessions: PostgresSessions
     recalls: PostgresRecalls
+    tallies: PostgresTallies
     erasure: PostgresErasure
     maintenance: PostgresMaintenance
     objects: LargeBlobStore
@@ -73,6 +75,7 @@ async def open_store(
             deliveries=PostgresDeliveries(database),
             sessions=PostgresSessions(database),
             recalls=PostgresRecalls(database),
+            tallies=PostgresTallies(database),
             erasure=PostgresErasure(database, large_blobs),
             maintenance=PostgresMaintenance(database),
             objects=large_blobs,

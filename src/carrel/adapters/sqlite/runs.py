@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from json.encoder import encode_basestring_ascii as quoted
 from sqlite3 import Connection
 
@@ -65,6 +65,12 @@ class SqliteRuns:
         ask = (scopes_to_json(dict.fromkeys(scopes)), tenant)
         newest = {run.scope: run for run in self._read_runs("newest_runs", ask)}
         return tuple(newest.get(scope) for scope in scopes)
+
+    async def record_prompts(self, sizes: Sequence[tuple[Run, Mapping[str, int]]]) -> None:
+        rows = [(json.dumps(dict(values)), run.tenant, run.id) for run, values in sizes]
+        await self._writer.submit(
+            lambda db, _: db.executemany(STATEMENTS["record_prompt"], rows) and None
+        )
 
     async def update(self, run: Run, expected: Run) -> bool:
         return await self._writer.submit(lambda db, batch: _change_run(db, batch, run, expected))

@@ -409,6 +409,9 @@ INSERT INTO run (id, tenant, scope, workflow, mode, status, author, started_at, 
                  replay_of, snapshot_kept, variables, event_count, session, reported_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, 1, ?, ?);
 
+-- name: record_prompt
+UPDATE run SET prompt = ? WHERE tenant = ? AND id = ? AND prompt IS NULL AND snapshot_kept = 1;
+
 -- name: add_run_layer
 INSERT INTO run_layer (run, position, scope, revision) VALUES (?, ?, ?, ?);
 
@@ -795,7 +798,7 @@ DELETE FROM run_layer WHERE run IN (SELECT id FROM run WHERE scope = ?);
 -- name: release_runs
 UPDATE run SET status = CASE status WHEN 'running' THEN 'cancelled' ELSE status END,
        ended_at = coalesce(ended_at, ?2), snapshot_kept = 0, variables = '{}',
-       workflow = '', session = NULL, reason = NULL
+       workflow = '', session = NULL, reason = NULL, prompt = NULL
  WHERE scope = ?1;
 
 -- name: erase_entries
@@ -892,3 +895,29 @@ SELECT id, body FROM content
 SELECT e.id, e.content, d.id IS NOT NULL
   FROM session_entry AS e LEFT JOIN session_entry_text_docsize AS d ON d.id = e.id
  WHERE e.tenant = ? AND e.agent = ? AND e.session = ? AND e.sequence = ?;
+
+-- name: tallies_of_names
+SELECT t.name, t.key, t.value
+  FROM json_each(?3) AS w CROSS JOIN tally AS t
+    ON t.tenant = ?1 AND t.kind = ?2 AND t.name = w.value;
+
+-- name: tallies_since
+SELECT name, key, value FROM tally WHERE tenant = ? AND kind = ? AND name >= ?;
+
+-- name: tally_total
+SELECT coalesce(sum(value), 0) FROM tally WHERE tenant = ? AND kind = ? AND name < ?;
+
+-- name: wrong_tallies
+SELECT tenant, kind, name, sum(kept), sum(counted)
+  FROM (SELECT tenant, kind, name, key, value AS kept, 0 AS counted FROM tally
+         UNION ALL
+        SELECT tenant, kind, name, key, 0, value FROM count_everything) AS c
+ GROUP BY tenant, kind, name, key HAVING sum(kept) <> sum(counted)
+ ORDER BY 1, 2, 3 LIMIT ?;
+
+-- name: delete_tallies
+DELETE FROM tally;
+
+-- name: rebuild_tallies
+INSERT INTO tally (tenant, kind, name, key, value)
+SELECT tenant, kind, name, key, value FROM count_everything WHERE value <> 0;

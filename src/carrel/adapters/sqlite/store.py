@@ -20,6 +20,7 @@ from carrel.adapters.sqlite.recalls import SqliteRecalls
 from carrel.adapters.sqlite.records import SqliteRecords
 from carrel.adapters.sqlite.runs import SqliteRuns
 from carrel.adapters.sqlite.sessions import SqliteSessions
+from carrel.adapters.sqlite.tallies import SqliteTallies
 from carrel.adapters.sqlite.trees import SqliteTrees
 from carrel.adapters.sqlite.writer import Writer, WriterCounters
 from carrel.ports import LargeBlobStore
@@ -36,6 +37,7 @@ class SqliteStore:
     deliveries: SqliteDeliveries
     sessions: SqliteSessions
     recalls: SqliteRecalls
+    tallies: SqliteTallies
     erasure: SqliteErasure
     maintenance: SqliteMaintenance
     objects: LargeBlobStore | None
@@ -73,6 +75,7 @@ async def open_store(
             deliveries=SqliteDeliveries(reader, writer),
             sessions=SqliteSessions(reader, writer),
             recalls=SqliteRecalls(reader, writer),
+            tallies=SqliteTallies(reader, writer),
             erasure=SqliteErasure(file, reader, objects),
             maintenance=SqliteMaintenance(file, reader, writer),
             objects=objects,

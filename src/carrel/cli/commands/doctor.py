@@ -36,8 +36,8 @@ def doctor(as_json: bool, backup: File | None, strict: bool, **options: Any) -> 
 
     The store may be serving meanwhile. Checks that every file has its content, every digest is
     right, no version is missing, every run can read its snapshot, nothing is left over, no path is
-    a file in one layer and a directory in another, and every SKILL.md is valid. Exit code 0: no
-    errors (there may be warnings); 1: errors.
+    a file in one layer and a directory in another, every SKILL.md is valid, and the counts of the
+    overview and the inbox are right. Exit code 0: no errors (there may be warnings); 1: errors.
     """
     work = _examine(options) if backup is None else _examine_backup(backup)
     findings, isolation = run(lambda: work, as_json=as_json)
@@ -51,7 +51,8 @@ def doctor(as_json: bool, backup: File | None, strict: bool, **options: Any) -> 
 
 
 async def _examine(options: dict[str, Any]) -> tuple[FindingList, IsolationReport]:
-    from carrel.actions.maintenance.integrity import check_secrets, check_store  # noqa: PLC0415 - keeps --help quick
+    from carrel.actions.fleet.tally_check import check_tallies  # noqa: PLC0415 - keeps --help quick
+    from carrel.actions.maintenance.integrity import check_secrets, check_store  # noqa: PLC0415 - as above
     from carrel.actions.overlay.path_clashes import check_path_clashes  # noqa: PLC0415 - as above
     from carrel.actions.skills.skill_check import check_skills  # noqa: PLC0415 - as above
     from carrel.ports import CorruptContent  # noqa: PLC0415 - as above
@@ -68,6 +69,7 @@ async def _examine(options: dict[str, Any]) -> tuple[FindingList, IsolationRepor
             await check_secrets(store.ports, findings)
             await check_path_clashes(store.ports, findings)
             await check_skills(store.ports, findings)
+            await check_tallies(store.ports, findings)
         except CorruptContent as problem:
             findings.error("database", str(problem))
         return findings, await isolation_report(store.ports)

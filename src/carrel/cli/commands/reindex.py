@@ -1,4 +1,4 @@
-"""`carrel reindex`: rebuilds the full-text index."""
+"""`carrel reindex`: rebuilds the full-text index and the counts of the fleet."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from carrel.cli.console import print_json, progress_bars, run, store_options
 @click.command()
 @store_options
 def reindex(as_json: bool, **options: Any) -> None:
-    """Rebuild the full-text index of sessions and memories.
+    """Rebuild the full-text index and the counts of the overview and the inbox.
 
-    The index is maintained automatically; use this if it was lost or damaged. The store may be
+    Both are maintained automatically; use this if they were lost or damaged. The store may be
     serving meanwhile: entries are not searchable until they are indexed again. If interrupted, run
     it again.
     """
@@ -22,7 +22,9 @@ def reindex(as_json: bool, **options: Any) -> None:
     if as_json:
         print_json({"ok": True, **counts})
         return
-    click.echo(f"{counts['entries']} entries and {counts['words']} words indexed")
+    click.echo(
+        f"{counts['entries']} entries and {counts['words']} words indexed, {counts['tallies']} counts rebuilt"
+    )
 
 
 async def _reindex(options: dict[str, Any]) -> dict[str, int]:
@@ -33,4 +35,5 @@ async def _reindex(options: dict[str, Any]) -> dict[str, int]:
     async with open_store(options) as store:
         with progress_bars() as on_progress:
             entries = await transcripts.reindex(store.ports, on_progress)
-            return {"entries": entries, "words": await store.maintenance.reindex()}
+            words, tallies = await store.maintenance.reindex(), await store.ports.tallies.rebuild()
+            return {"entries": entries, "words": words, "tallies": tallies}

@@ -44,7 +44,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
         **{"author": str, "started_at": int, "ended_at": int | None, "parent": str | None},
         **{"replay_of": str | None, "snapshot_kept": int, "variables": str, "event_count": int},
         **{"session": str | None, "reported_at": int, "abandoned_at": int | None},
-        "reason": str | None,
+        **{"reason": str | None, "prompt": str | None},
     },
     "run_layer": {"run": str, "position": int, "scope": int, "revision": int},
     "event": {
@@ -105,7 +105,10 @@ ADDED_COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "audit": {"key_id": "", "key_name": ""},
     "idempotency_key": {"revision": None},
-    "run": {"session": None, "reported_at": 0, "abandoned_at": None, "reason": None},
+    "run": {
+        **{"session": None, "reported_at": 0, "abandoned_at": None, "reason": None},
+        "prompt": None,
+    },
 }
 """Last columns of a table that were added later, with their values in older backups."""
 
@@ -113,8 +116,10 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     table: tuple(columns) for table, columns in COLUMNS.items()
 }
 
-DERIVED_TABLES: Final = frozenset({"search_term"})
-"""Tables rebuilt from the others after a restore."""
+DERIVED_TABLES: Final = frozenset(
+    {"search_term", "tally", "tally_change", "agent_group", "agent_file", "count_everything"}
+)
+"""Tables and views made of the others, also by a restore."""
 
 LARGE_BLOB_TABLES: Final = frozenset({"large_content", "content_part"})
 """Tables of PostgreSQL whose contents a backup holds as objects, like those of a bucket."""

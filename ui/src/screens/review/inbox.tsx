@@ -12,6 +12,7 @@ import { Screen } from "../../components/screen";
 import { Time } from "../../components/time";
 import { PendingUpdates } from "./pending-updates";
 import { ReviewDialog } from "./review-dialog";
+import { WaitingDreams } from "./waiting-dreams";
 
 export default function InboxScreen() {
   const [params] = useSearchParams();
@@ -30,9 +31,9 @@ export default function InboxScreen() {
         {(inbox) => (
           <>
             {isEmpty(inbox) && <EmptyInbox showsAll={showsAll} />}
-            <PendingUpdates inbox={inbox} onReview={setReviewing} />
+            <PendingUpdates inbox={inbox} mine={!showsAll} onReview={setReviewing} />
             <Approvals inbox={inbox} />
-            <Dreams inbox={inbox} />
+            <WaitingDreams inbox={inbox} mine={!showsAll} />
           </>
         )}
       </QueryResult>
@@ -53,7 +54,7 @@ interface InboxTabProps {
 
 const InboxTab = ({ to, isActive, name, inbox }: InboxTabProps) => (
   <Link to={to} className={isActive ? "active" : ""} aria-current={isActive ? "page" : undefined}>
-    {name} {inbox && <span className="badge">{countOf(inbox)}</span>}
+    {name} {inbox && <span className="badge">{countOf(inbox).toLocaleString("en")}</span>}
   </Link>
 );
 
@@ -96,33 +97,11 @@ function Approvals({ inbox: { approvals, counts } }: { inbox: Inbox }) {
           </li>
         ))}
       </ul>
-    </section>
-  );
-}
-
-function Dreams({ inbox: { dreams, counts } }: { inbox: Inbox }) {
-  if (dreams.length === 0) return null;
-  return (
-    <section className="card">
-      <header>
-        <h2 className="grow">Dreams</h2>
-        <span className="badge update">{counts.dreams}</span>
-      </header>
-      <ul className="inbox-list">
-        {dreams.map(({ dreamId, agentId, agentName, promoted, at }) => (
-          <li key={dreamId} className="row">
-            <Link className="grow truncate" to={`/agents/${encodeURIComponent(agentId)}/memory`}>
-              <strong className="bidi">{escapeText(agentName, 80)}</strong>{" "}
-              <span className="soft">
-                would promote {promoted} {promoted === 1 ? "memory" : "memories"}
-              </span>
-            </Link>
-            <span className="faint">
-              <Time at={at} />
-            </span>
-          </li>
-        ))}
-      </ul>
+      {counts.approvals > approvals.length && (
+        <p className="card-body">
+          <Link to="/approvals">Show all {counts.approvals.toLocaleString("en")} approvals</Link>
+        </p>
+      )}
     </section>
   );
 }

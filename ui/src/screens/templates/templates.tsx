@@ -60,12 +60,10 @@ export default function Templates() {
 /** Number of pinned updates that need review, by template. */
 export function usePendingCounts(): (templateId: string) => number {
   const { data } = useQuery(inboxQuery(false));
-  const counts = useMemo(() => {
-    const byTemplate = new Map<string | null, number>();
-    for (const { templateId } of data?.pins ?? [])
-      byTemplate.set(templateId, (byTemplate.get(templateId) ?? 0) + 1);
-    return byTemplate;
-  }, [data]);
+  const counts = useMemo(
+    () => new Map(data?.templates.map(({ templateId, pins }) => [templateId, pins])),
+    [data],
+  );
   return (id) => counts.get(id) ?? 0;
 }
 
@@ -123,7 +121,7 @@ function TemplateRow({ template, pendingCount }: { template: Template; pendingCo
       <td>
         {pendingCount > 0 ? (
           <Link className="badge update" to={`/agent-templates/${encodeURIComponent(id)}/review`}>
-            <TriangleAlert size={12} aria-hidden /> {pendingCount}
+            <TriangleAlert size={12} aria-hidden /> {pendingCount.toLocaleString("en")}
           </Link>
         ) : (
           <span className="faint">—</span>

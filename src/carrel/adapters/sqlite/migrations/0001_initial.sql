@@ -82,6 +82,7 @@ CREATE TABLE run (
     reported_at   INTEGER NOT NULL,
     abandoned_at  INTEGER,
     reason        TEXT,
+    prompt        TEXT,
     PRIMARY KEY (tenant, id)
 ) WITHOUT ROWID;
 
@@ -266,3 +267,181 @@ CREATE TABLE recall (
     at     INTEGER NOT NULL,
     PRIMARY KEY (tenant, agent, memory, id)
 ) WITHOUT ROWID;
+
+CREATE TABLE tally (
+    tenant TEXT    NOT NULL,
+    kind   TEXT    NOT NULL,
+    name   TEXT    NOT NULL,
+    key    TEXT    NOT NULL,
+    value  INTEGER NOT NULL,
+    PRIMARY KEY (tenant, kind, name, key)
+) WITHOUT ROWID;
+
+CREATE TRIGGER tally_emptied AFTER UPDATE OF value ON tally WHEN NEW.value = 0 BEGIN
+    DELETE FROM tally WHERE tenant = NEW.tenant AND kind = NEW.kind AND name = NEW.name
+                        AND key = NEW.key;
+END;
+
+CREATE VIEW tally_change AS SELECT tenant, kind, name, key, value FROM tally;
+CREATE TRIGGER tally_changed INSTEAD OF INSERT ON tally_change BEGIN
+    INSERT INTO tally (tenant, kind, name, key, value)
+    VALUES (NEW.tenant, NEW.kind, NEW.name, NEW.key, NEW.value)
+    ON CONFLICT (tenant, kind, name, key) DO UPDATE SET value = value + excluded.value;
+END;
+
+CREATE VIEW agent_group AS
+SELECT r.tenant, r.id,
+       coalesce(r.body ->> 'templateId', '') || char(31) || coalesce(r.body ->> 'pins', '')
+       || char(31) || iif(r.body ->> 'isShared', 'shared', 'private') AS name
+  FROM record AS r WHERE r.type = 'agent' AND json_valid(r.body);
+
+CREATE VIEW agent_file AS
+SELECT s.tenant, s.name AS agent, e.scope, e.path,
+       iif(b.id IS NULL, 'own', iif(b.digest = e.digest, 'pin', 'override'))
+       || char(31) || lower(hex(b.digest)) AS key
+  FROM scope AS s JOIN entry AS e ON e.scope = s.id LEFT JOIN content AS b ON b.id = e.base
+ WHERE s.kind = 'agent' AND e.content IS NOT NULL;
+
+CREATE VIEW count_everything AS
+SELECT tenant, kind, name, key, sum(value) AS value FROM (
+    SELECT tenant, 'agents' AS kind, '' AS name, name AS key, 1 AS value FROM agent_group
+    UNION ALL
+    SELECT f.tenant, 'files', f.path, g.name || char(31) || f.key, 1
+      FROM agent_group AS g JOIN agent_file AS f ON f.tenant = g.tenant AND f.agent = g.id
+    UNION ALL
+    SELECT tenant, type, printf('%06d', created_at / 86400000), '', 1
+      FROM record WHERE type IN ('memory', 'promotion')
+    UNION ALL
+    SELECT tenant, 'runs', printf('%08d', started_at / 3600000), status, 1 FROM run
+    UNION ALL
+    SELECT r.tenant, 'prompts', printf('%06d', r.started_at / 86400000), p.key, p.value
+      FROM run AS r, json_each(r.prompt) AS p WHERE r.prompt IS NOT NULL
+) GROUP BY tenant, kind, name, key;
+
+CREATE TRIGGER agent_counted AFTER INSERT ON record WHEN NEW.type = 'agent' BEGIN
+    INSERT INTO tally_change SELECT NEW.tenant, 'agents', '', g.name, 1 FROM agent_group AS g
+     WHERE g.tenant = NEW.tenant AND g.id = NEW.id;
+    INSERT INTO tally_change SELECT NEW.tenant, 'files', f.path, g.name || char(31) || f.key, 1
+      FROM agent_group AS g JOIN agent_file AS f ON f.tenant = NEW.tenant AND f.agent = NEW.id
+     WHERE g.tenant = NEW.tenant AND g.id = NEW.id;
+END;
+
+CREATE TRIGGER agent_uncounted BEFORE DELETE ON record WHEN OLD.type = 'agent' BEGIN
+    INSERT INTO tally_change SELECT OLD.tenant, 'files', f.path, g.name || char(31) || f.key, -1
+      FROM agent_group AS g JOIN agent_file AS f ON f.tenant = OLD.tenant AND f.agent = OLD.id
+     WHERE g.tenant = OLD.tenant AND g.id = OLD.id;
+    INSERT INTO tally_change SELECT OLD.tenant, 'agents', '', g.name, -1 FROM agent_group AS g
+     WHERE g.tenant = OLD.tenant AND g.id = OLD.id;
+END;
+
+CREATE TRIGGER agent_left_group BEFORE UPDATE OF body ON record
+  WHEN OLD.type = 'agent'
+   AND iif(json_valid(OLD.body) AND json_valid(NEW.body),
+           json_extract(OLD.body, '$.templateId', '$.pins', '$.isShared')
+           <> json_extract(NEW.body, '$.templateId', '$.pins', '$.isShared'), 1) BEGIN
+    INSERT INTO tally_change SELECT OLD.tenant, 'files', f.path, g.name || char(31) || f.key, -1
+      FROM agent_group AS g JOIN agent_file AS f ON f.tenant = OLD.tenant AND f.agent = OLD.id
+     WHERE g.tenant = OLD.tenant AND g.id = OLD.id;
+    INSERT INTO tally_change SELECT OLD.tenant, 'agents', '', g.name, -1 FROM agent_group AS g
+     WHERE g.tenant = OLD.tenant AND g.id = OLD.id;
+END;
+
+CREATE TRIGGER agent_joined_group AFTER UPDATE OF body ON record
+  WHEN NEW.type = 'agent'
+   AND iif(json_valid(OLD.body) AND json_valid(NEW.body),
+           json_extract(OLD.body, '$.templateId', '$.pins', '$.isShared')
+           <> json_extract(NEW.body, '$.templateId', '$.pins', '$.isShared'), 1) BEGIN
+    INSERT INTO tally_change SELECT NEW.tenant, 'agents', '', g.name, 1 FROM agent_group AS g
+     WHERE g.tenant = NEW.tenant AND g.id = NEW.id;
+    INSERT INTO tally_change SELECT NEW.tenant, 'files', f.path, g.name || char(31) || f.key, 1
+      FROM agent_group AS g JOIN agent_file AS f ON f.tenant = NEW.tenant AND f.agent = NEW.id
+     WHERE g.tenant = NEW.tenant AND g.id = NEW.id;
+END;
+
+CREATE TRIGGER file_counted AFTER INSERT ON entry
+  WHEN NEW.content IS NOT NULL BEGIN
+    INSERT INTO tally_change SELECT s.tenant, 'files', f.path, g.name || char(31) || f.key, 1
+      FROM scope AS s JOIN agent_group AS g ON g.tenant = s.tenant AND g.id = s.name
+      JOIN agent_file AS f ON f.scope = s.id AND f.path = NEW.path
+     WHERE s.id = NEW.scope AND s.kind = 'agent';
+END;
+
+CREATE TRIGGER file_uncounted BEFORE DELETE ON entry
+  WHEN OLD.content IS NOT NULL BEGIN
+    INSERT INTO tally_change SELECT s.tenant, 'files', f.path, g.name || char(31) || f.key, -1
+      FROM scope AS s JOIN agent_group AS g ON g.tenant = s.tenant AND g.id = s.name
+      JOIN agent_file AS f ON f.scope = s.id AND f.path = OLD.path
+     WHERE s.id = OLD.scope AND s.kind = 'agent';
+END;
+
+CREATE TRIGGER file_left_group BEFORE UPDATE OF content, digest, base ON entry
+  WHEN (OLD.content IS NULL) <> (NEW.content IS NULL) OR OLD.base IS NOT NEW.base
+    OR NEW.base IS NOT NULL AND OLD.digest IS NOT NEW.digest BEGIN
+    INSERT INTO tally_change SELECT s.tenant, 'files', f.path, g.name || char(31) || f.key, -1
+      FROM scope AS s JOIN agent_group AS g ON g.tenant = s.tenant AND g.id = s.name
+      JOIN agent_file AS f ON f.scope = s.id AND f.path = OLD.path
+     WHERE s.id = OLD.scope AND s.kind = 'agent';
+END;
+
+CREATE TRIGGER file_joined_group AFTER UPDATE OF content, digest, base ON entry
+  WHEN (OLD.content IS NULL) <> (NEW.content IS NULL) OR OLD.base IS NOT NEW.base
+    OR NEW.base IS NOT NULL AND OLD.digest IS NOT NEW.digest BEGIN
+    INSERT INTO tally_change SELECT s.tenant, 'files', f.path, g.name || char(31) || f.key, 1
+      FROM scope AS s JOIN agent_group AS g ON g.tenant = s.tenant AND g.id = s.name
+      JOIN agent_file AS f ON f.scope = s.id AND f.path = NEW.path
+     WHERE s.id = NEW.scope AND s.kind = 'agent';
+END;
+
+CREATE TRIGGER record_day_counted AFTER INSERT ON record
+  WHEN NEW.type IN ('memory', 'promotion') BEGIN
+    INSERT INTO tally_change
+    VALUES (NEW.tenant, NEW.type, printf('%06d', NEW.created_at / 86400000), '', 1);
+END;
+
+CREATE TRIGGER record_day_uncounted AFTER DELETE ON record
+  WHEN OLD.type IN ('memory', 'promotion') BEGIN
+    INSERT INTO tally_change
+    VALUES (OLD.tenant, OLD.type, printf('%06d', OLD.created_at / 86400000), '', -1);
+END;
+
+CREATE TRIGGER run_counted AFTER INSERT ON run BEGIN
+    INSERT INTO tally_change
+    VALUES (NEW.tenant, 'runs', printf('%08d', NEW.started_at / 3600000), NEW.status, 1);
+END;
+
+CREATE TRIGGER run_uncounted AFTER DELETE ON run BEGIN
+    INSERT INTO tally_change
+    VALUES (OLD.tenant, 'runs', printf('%08d', OLD.started_at / 3600000), OLD.status, -1);
+END;
+
+CREATE TRIGGER run_status_counted AFTER UPDATE OF status ON run
+  WHEN OLD.status <> NEW.status BEGIN
+    INSERT INTO tally_change
+    VALUES (OLD.tenant, 'runs', printf('%08d', OLD.started_at / 3600000), OLD.status, -1);
+    INSERT INTO tally_change
+    VALUES (NEW.tenant, 'runs', printf('%08d', NEW.started_at / 3600000), NEW.status, 1);
+END;
+
+CREATE TRIGGER prompt_counted AFTER INSERT ON run
+  WHEN NEW.prompt IS NOT NULL BEGIN
+    INSERT INTO tally_change
+    SELECT NEW.tenant, 'prompts', printf('%06d', NEW.started_at / 86400000), p.key, p.value
+      FROM json_each(coalesce(NEW.prompt, '{}')) AS p;
+END;
+
+CREATE TRIGGER prompt_uncounted AFTER DELETE ON run
+  WHEN OLD.prompt IS NOT NULL BEGIN
+    INSERT INTO tally_change
+    SELECT OLD.tenant, 'prompts', printf('%06d', OLD.started_at / 86400000), p.key, -p.value
+      FROM json_each(coalesce(OLD.prompt, '{}')) AS p;
+END;
+
+CREATE TRIGGER prompt_recounted AFTER UPDATE OF prompt ON run
+  WHEN OLD.prompt IS NOT NEW.prompt BEGIN
+    INSERT INTO tally_change
+    SELECT OLD.tenant, 'prompts', printf('%06d', OLD.started_at / 86400000), p.key, -p.value
+      FROM json_each(coalesce(OLD.prompt, '{}')) AS p;
+    INSERT INTO tally_change
+    SELECT NEW.tenant, 'prompts', printf('%06d', NEW.started_at / 86400000), p.key, p.value
+      FROM json_each(coalesce(NEW.prompt, '{}')) AS p;
+END;

@@ -1,0 +1,1 @@
+"""Fleet: what waits for people, and an overview of all agents."""

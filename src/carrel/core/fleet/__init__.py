@@ -1,0 +1,1 @@
+"""Fleet: what waits and how agents differ from their templates, counted over all agents."""
