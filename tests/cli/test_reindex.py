@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path as File
 from typing import Any
 
@@ -54,8 +56,23 @@ def test_reindex_restores_the_index_and_prints_progress(tmp_path: File) -> None:
         "ok": True,
         "entries": 3,
         "words": 0,
+        "tallies": 1,
     }
     assert asyncio.run(_count_matches(tmp_path)) == 3
+
+
+def test_doctor_finds_wrong_counts_and_reindex_rebuilds_them(tmp_path: File) -> None:
+    asyncio.run(_fill(tmp_path))
+    assert parse_output(carrel(tmp_path, "doctor", "--json"))["ok"]
+    with closing(sqlite3.connect(tmp_path / "carrel.db")) as db, db:
+        db.execute("UPDATE tally SET value = 7")
+
+    findings = parse_output(carrel(tmp_path, "doctor", "--json"))["findings"]
+    assert [finding["text"] for finding in findings if finding["level"] == "error"] == [
+        "it is 7 and must be 1; run carrel reindex"
+    ]
+    carrel(tmp_path, "reindex")
+    assert parse_output(carrel(tmp_path, "doctor", "--json"))["ok"]
 
 
 def test_sessions_are_kept_unless_retention_is_set(tmp_path: File) -> None:

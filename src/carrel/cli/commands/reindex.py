@@ -22,9 +22,7 @@ def reindex(as_json: bool, **options: Any) -> None:
     if as_json:
         print_json({"ok": True, **counts})
         return
-    click.echo(
-        f"{counts['entries']} entries and {counts['words']} words indexed, {counts['tallies']} counts rebuilt"
-    )
+    click.echo(f"{counts['entries']} entries and {counts['words']} words indexed")
 
 
 async def _reindex(options: dict[str, Any]) -> dict[str, int]:
