@@ -67,7 +67,9 @@ def test_doctor_finds_wrong_counts_and_reindex_rebuilds_them(tmp_path: File) -> 
     with closing(sqlite3.connect(tmp_path / "carrel.db")) as db, db:
         db.execute("UPDATE tally SET value = 7")
 
-    findings = parse_output(carrel(tmp_path, "doctor", "--json"))["findings"]
+    report = carrel(tmp_path, "doctor", "--json")
+    assert report.returncode == 1
+    findings = json.loads(report.stdout)["findings"]
     assert [finding["text"] for finding in findings if finding["level"] == "error"] == [
         "it is 7 and must be 1; run carrel reindex"
     ]
