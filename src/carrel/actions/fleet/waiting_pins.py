@@ -133,8 +133,8 @@ async def _iter_batches(
         if start and template == start.template:
             after = start.agent
             if start.listed:
-                agents = await ports.records.get(actor.tenant, RecordType.AGENT, [after])
-                yield template, [agent for agent in agents if agent]
+                records = await ports.records.get(actor.tenant, RecordType.AGENT, [after])
+                yield template, [agent for agent in records if agent]
         if mine:
             agents = [
                 agent for agent in own if (agent_from_record(agent).template_id or "") == template
