@@ -38,7 +38,7 @@ def screens(demo_server: ServerProcess) -> list[str]:
         workspace = first("/accounts/me/workspaces", "workspaces")["workspaceId"]
         approval, run = first("/v1/approvals")["id"], first("/v1/runs")["runId"]
         webhook = first("/v1/webhooks")["id"]
-    agent_tabs = ("prompt", "runs", "sessions", "memory", "items", "settings")
+    agent_tabs = ("prompt", "runs", "sessions", "memory", "items", "connect", "settings")
     return [
         "/agents",
         "/inbox",

@@ -29,6 +29,7 @@ const agentRoute: RouteObject = {
     { path: "sessions/:sid", lazy: lazyScreen(() => import("./screens/sessions/session")) },
     { path: "memory", lazy: lazyScreen(() => import("./screens/memory/memory")) },
     { path: "items", lazy: lazyScreen(() => import("./screens/items/agent-items")) },
+    { path: "connect", lazy: lazyScreen(() => import("./screens/agents/connect")) },
     { path: "settings", lazy: lazyScreen(() => import("./screens/agents/agent-settings")) },
   ],
 };

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         Secret,
         Tenant,
     )
-    from carrel_client.agents import Agent, Template
+    from carrel_client.agents import Agent, Connection, ConnectionSnippet, Template
     from carrel_client.approvals import Approval
     from carrel_client.client import AsyncClient, Client
     from carrel_client.dry_runs import DryResponse, DryRun
@@ -104,7 +104,7 @@ _MODULES: Final = {
         *("Person", "Secret", "Tenant"),
     ),
     "runtimes.agent_run": ("AgentRun", "RunTool", "agent_run"),
-    "agents": ("Agent", "Template"),
+    "agents": ("Agent", "Connection", "ConnectionSnippet", "Template"),
     "approvals": ("Approval",),
     "client": ("AsyncClient", "Client"),
     "dry_runs": ("DryResponse", "DryRun"),
@@ -157,6 +157,8 @@ __all__ = [
     "Client",
     "CommitResult",
     "Conflict",
+    "Connection",
+    "ConnectionSnippet",
     "CopyFile",
     "CorruptContent",
     "CreatedKey",

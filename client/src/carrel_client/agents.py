@@ -9,7 +9,7 @@ from typing import Any
 
 from carrel_client.drivers import Driver, Resource, Steps, operation
 from carrel_client.http_messages import HttpRequest
-from carrel_client.models import Model, model_from_json
+from carrel_client.models import Model, model_from_json, model_list_field
 from carrel_client.requests import (
     api_path,
     drop_none,
@@ -37,6 +37,34 @@ class Agent(Model):
     updated_at: datetime
     tags: Sequence[str] = ()
     """In alphabetical order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionSnippet(Model):
+    """Code, a command or configuration that connects a runtime or an MCP client."""
+
+    id: str
+    name: str
+    group: str
+    """runtime or mcp."""
+    language: str
+    """shell, python, json or toml."""
+    install: str
+    """Command that installs what it needs; or empty."""
+    file: str
+    """Configuration file that it belongs into; or empty."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection(Model):
+    """How programs connect to an agent."""
+
+    url: str
+    mcp_url: str
+    key_placeholder: str
+    """Stands for the key in every text."""
+    snippets: tuple[ConnectionSnippet, ...] = model_list_field(ConnectionSnippet)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +112,12 @@ class Agents(Resource[Driver]):
     def get(self, agent: str) -> Steps[Agent]:
         """By id or slug. Raises NotFound."""
         return model_from_json(Agent, (yield from get_json(api_path("agents", agent))))
+
+    @operation
+    def connection(self, agent: str) -> Steps[Connection]:
+        """Snippets that connect runtimes and MCP clients. Raises NotFound."""
+        path = api_path("agents", agent, "connection")
+        return model_from_json(Connection, (yield from get_json(path)))
 
     @operation
     def list(

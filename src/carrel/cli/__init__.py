@@ -14,7 +14,7 @@ _READ_COMMANDS: Final = ("ls", "cat", "log", "diff", "explain", "skills")
 _WRITE_COMMANDS: Final = ("put", "edit", "rm", "mv", "cp", "mkdir", "commit", "import")
 _FILE_COMMANDS: Final = (*_READ_COMMANDS, *_WRITE_COMMANDS)
 _REVIEW_COMMANDS: Final = ("pins", "accept", "rollback")
-_RECORD_COMMANDS: Final = ("agents", "templates", "people", "invite")
+_RECORD_COMMANDS: Final = ("agents", "connect", "templates", "people", "invite")
 _CLIENT_COMMANDS: Final = (*_FILE_COMMANDS, *_REVIEW_COMMANDS, "run", "replay", *_RECORD_COMMANDS)
 _STORE_COMMANDS: Final = (
     "doctor",

@@ -22,6 +22,7 @@ from carrel.server.http.endpoint import Endpoint, Request
 from carrel.server.http.local_app import LocalApp
 from carrel.server.http.response import Response
 from carrel.server.rest.accounts import invitations
+from carrel.server.rest.agents import connections
 from carrel.server.rest.sandbox.approvals import answer, approval_to_model
 from carrel.settings import Settings, load
 from carrel.tools.approved_calls import resume
@@ -99,7 +100,9 @@ async def open_in_process(
     async with open_ports(settings) as store:
         ports = store.ports
         await tenants.bootstrap(ports, settings.owner_token or None)
-        endpoints = (*REST_ENDPOINTS, *invitations.endpoints(SiteSettings(settings.public_url)))
+        site = SiteSettings(settings.public_url)
+        site_endpoints = (*invitations.endpoints(site), *connections.endpoints(site))
+        endpoints = (*REST_ENDPOINTS, *site_endpoints)
         app = LocalApp(ports, tuple(map(_run_approved_calls_inline, endpoints)))
         async with await InProcessClient.of_tenant(
             ports, app, tenants.DEFAULT_TENANT_SLUG, _server_name(settings)

@@ -26,6 +26,7 @@ from carrel.server.http.request_log import configure
 from carrel.server.http.request_parsing import parse_bearer_token
 from carrel.server.mcp import http as mcp_http
 from carrel.server.rest.accounts import browser_oidc, browser_session, invitations
+from carrel.server.rest.agents import connections
 from carrel.server.rest.files import conformance
 from carrel.server.web import http as web_http
 from carrel.settings import Settings, SettingsError
@@ -43,6 +44,7 @@ def endpoints(settings: Settings) -> tuple[Endpoint, ...]:
     site = site_settings(settings)
     browser_endpoints = (
         *invitations.endpoints(site),
+        *connections.endpoints(site),
         *browser_session.endpoints(site),
         *browser_oidc.endpoints(site, create_code_flow(settings)),
     )

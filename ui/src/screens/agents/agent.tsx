@@ -16,6 +16,7 @@ const TABS = [
   { to: "sessions", name: "Sessions" },
   { to: "memory", name: "Memory" },
   { to: "items", name: "Items" },
+  { to: "connect", name: "Connect" },
   { to: "settings", name: "Settings" },
 ];
 

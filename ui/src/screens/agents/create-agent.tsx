@@ -98,7 +98,7 @@ function useCreateAgent() {
     onSuccess: (agent) => {
       void queries.invalidateQueries();
       toast("Agent created");
-      void navigate(`/agents/${agent.id}/workspace`);
+      void navigate(`/agents/${agent.id}/connect`);
     },
   });
 }
