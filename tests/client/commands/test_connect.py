@@ -23,9 +23,9 @@ def test_connect_lists_names_and_prints_one_snippet(live: ServerProcess, ada: st
     listed = carrel("connect", ada, **connection).stdout
     assert "langgraph" in listed
     assert "~/.cursor/mcp.json" in listed
-    one = carrel("connect", ada, "cursor", **connection)
-    assert json.loads(one.stdout)["mcpServers"]["ada"]["url"] == f"{live.url}/mcp/agents/ada"
-    assert one.stderr == "# ~/.cursor/mcp.json\n"
+    cursor = carrel("connect", ada, "cursor", **connection)
+    assert json.loads(cursor.stdout)["mcpServers"]["ada"]["url"] == f"{live.url}/mcp/agents/ada"
+    assert cursor.stderr == "# ~/.cursor/mcp.json\n"
     as_json = carrel("connect", ada, "--json", **connection)
     assert json.loads(as_json.stdout)["keyPlaceholder"] == "carrel_YOUR_KEY"
     unknown = carrel("connect", ada, "nothing", **connection)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -69,15 +68,20 @@ def _curl(target: ConnectionTarget) -> str:
     body = json.dumps({"agentId": target.slug, "include": ["prompt", "tools"]})
     return "\n".join(
         (
-            f"export CARREL_URL={shlex.quote(target.url)}",
+            f"export CARREL_URL={_shell_word(target.url)}",
             f"export CARREL_TOKEN={KEY_PLACEHOLDER}",
             'curl -sS -X POST "$CARREL_URL/v1/runs" \\',
             '  -H "Authorization: Bearer $CARREL_TOKEN" \\',
             '  -H "Content-Type: application/json" \\',
-            f"  -d {shlex.quote(body)}",
+            f"  -d {_shell_word(body)}",
             "",
         )
     )
+
+
+def _shell_word(text: str) -> str:
+    """Quote a word for a shell."""
+    return "'" + text.replace("'", "'\"'\"'") + "'"
 
 
 def _python(text: str, target: ConnectionTarget) -> str:
@@ -98,8 +102,8 @@ def _json_text(value: Mapping[str, Any]) -> str:
 def _claude_code(target: ConnectionTarget) -> str:
     header = f"Authorization: Bearer {KEY_PLACEHOLDER}"
     return (
-        f"claude mcp add --transport http {target.slug} {shlex.quote(target.mcp_url)} \\\n"
-        f"  --header {shlex.quote(header)}\n"
+        f"claude mcp add --transport http {target.slug} {_shell_word(target.mcp_url)} \\\n"
+        f"  --header {_shell_word(header)}\n"
     )
 
 
