@@ -41,6 +41,7 @@ Modules import heavy dependencies lazily, to keep `--help` fast.
 _FILE_TREE_COMMANDS: Final = ("mv", "cp", "mkdir", "rm", "commit")
 _MODULES: Final = {
     **dict.fromkeys(_FILE_TREE_COMMANDS, "file_tree"),
+    "connect": "agents",
     "invite": "people",
     "entries": "sessions",
     "skills": "ls",
