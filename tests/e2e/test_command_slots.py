@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path as File
 from typing import Any
 
@@ -27,8 +28,9 @@ async def create_agent(http: httpx.AsyncClient) -> None:
     (await http.post("/v1/agents", json=body)).raise_for_status()
 
 
-def run(http: httpx.AsyncClient, command: str) -> asyncio.Task[httpx.Response]:
-    return asyncio.create_task(http.post(BASH, json={"arguments": {"command": command}}))
+def run(http: httpx.AsyncClient, command: str, **more: str) -> asyncio.Task[httpx.Response]:
+    body = {"arguments": {"command": command}, **more}
+    return asyncio.create_task(http.post(BASH, json=body))
 
 
 def run_over_mcp(http: httpx.AsyncClient, command: str) -> asyncio.Task[httpx.Response]:
@@ -53,6 +55,19 @@ async def wait_for(http: httpx.AsyncClient, name: str, expected: float) -> None:
 def tool_error(response: httpx.Response) -> Any:
     result = response.json()["result"]
     return result["isError"], result["content"][0]["text"]
+
+
+async def leave_two_processes(
+    http: httpx.AsyncClient, start: Callable[..., asyncio.Task[httpx.Response]]
+) -> None:
+    """Disconnect from a command with two processes, and wait until both have ended."""
+    mark = os.urandom(8).hex()
+    sleep = f"exec -a {mark[:4]}''{mark[4:]} sleep 600"
+    calling = start(http, f"({sleep}) & ({sleep})")
+    await wait_until(lambda: len(processes_marked(mark)) >= 2, "both run")
+    calling.cancel()
+    await wait_until(lambda: not processes_marked(mark), "both are stopped")
+    await wait_for(http, "running", 0)
 
 
 @pytest.fixture
@@ -95,3 +110,26 @@ async def test_commands_wait_are_refused_and_leave_when_their_caller_does(
             ]
             assert await metric(http, "waited_seconds_total") > 0
             await wait_for(http, "running", 0)
+
+
+@pytest.mark.parametrize("tier", ["bubblewrap", "landlock"])
+async def test_a_command_whose_caller_leaves_is_stopped_unless_its_result_can_be_asked_for(
+    tmp_path: File, tier: str
+) -> None:
+    settings: Any = {"sandbox": tier, "sandbox_commands": "1"}
+    with serving(tmp_path, **settings) as live:
+        async with live.http() as http:
+            await create_agent(http)
+            for start in (run, run_over_mcp):
+                await leave_two_processes(http, start)
+            mark = os.urandom(8).hex()
+            command = f"(exec -a {mark[:4]}''{mark[4:]} sleep 600); echo done"
+            calling = run(http, command, callId="kept")
+            await wait_until(lambda: bool(processes_marked(mark)), "it runs")
+            calling.cancel()
+            await wait_for(http, "running", 1)
+            [process] = processes_marked(mark)
+            os.kill(int(process.split()[0]), signal.SIGKILL)
+            await wait_for(http, "running", 0)
+            repeated = await run(http, command, callId="kept")
+            assert repeated.json()["structured"]["stdout"] == "done\n", repeated.text

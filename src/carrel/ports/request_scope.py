@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar, Token
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 Receive = Callable[[], Awaitable[Any]]
 """Returns the next ASGI message."""
 
+Result = TypeVar("Result")
+
 MAX_AGE_SECONDS: Final = 1.0
 """After this time, for example after a command, the revision is loaded again."""
+
+
+class CallerDisconnected(Exception):
+    """The caller of the request is gone, and its work was stopped."""
 
 
 class RequestScope:
@@ -67,6 +73,27 @@ def current() -> RequestScope | None:
     """Return the scope of the current request; None outside of requests."""
     scope = _CURRENT.get()
     return scope if scope is not None and scope.is_open else None
+
+
+async def run_while_connected(work: Coroutine[Any, Any, Result]) -> Result:
+    """Await work; cancel it if the caller of the current request disconnects.
+
+    Returns or raises once the work has ended. Raises CallerDisconnected if it was cancelled.
+    """
+    task, watch = asyncio.ensure_future(work), asyncio.ensure_future(wait_for_disconnect())
+    try:
+        await asyncio.wait((task, watch), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            task.cancel()
+            await asyncio.wait((task,))
+        if task.cancelled():
+            raise CallerDisconnected
+        return task.result()
+    finally:
+        watch.cancel()
+        if not task.done():
+            task.cancel()
+            await asyncio.wait((task,))
 
 
 async def wait_for_disconnect() -> None:

@@ -302,7 +302,7 @@ def _replay_body(body: bytes, receive: Any) -> Callable[[], Awaitable[Any]]:
 
     Only listen requests then see a disconnect. Other calls are not cancelled by a disconnect: as
     over REST, a started call completes, so that its changes are saved and a retry gets its result.
-    Only a command that still waits for a slot does not start.
+    Only a command without a call id is stopped, by the tool itself.
     """
     replayed = False
 

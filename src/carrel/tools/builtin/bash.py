@@ -50,6 +50,7 @@ from carrel.core.sandbox.write_back import CommittedFile
 from carrel.core.skills.sandbox_directory import EXPORT_COMMAND, SANDBOX_DIRECTORY
 from carrel.core.store.entry import FileAttributes
 from carrel.ports import Sandbox as Provider
+from carrel.ports.request_scope import CallerDisconnected, run_while_connected
 from carrel.ports.sandbox import CommandResult, CommandSpec, ResourceLimits, SandboxUnavailable
 from carrel.tools.command_skills import load_skills, skill_notes
 from carrel.tools.tool import (
@@ -175,7 +176,18 @@ async def _run(context: ToolContext, args: BashArguments) -> ToolReply:
     async with slots.hold(tenant, instance_key=key, can_refuse=not context.is_approved) as waited:
         if waited:
             workspace_call = await _check(context, args)
-        return await _run_now(workspace_call, args)
+        return await _run_for_caller(workspace_call, args)
+
+
+async def _run_for_caller(workspace_call: WorkspaceCall, args: BashArguments) -> ToolReply:
+    """Run the command; stop it if the caller leaves and nobody can ask for its result later."""
+    context, running = workspace_call.context, _run_now(workspace_call, args)
+    if args.background or context.is_approved or context.call_id is not None:
+        return await running
+    try:
+        return await run_while_connected(running)
+    except CallerDisconnected:
+        raise Conflict("the caller disconnected, so the command was stopped") from None
 
 
 async def _run_now(workspace_call: WorkspaceCall, args: BashArguments) -> ToolReply:
