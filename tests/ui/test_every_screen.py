@@ -38,7 +38,7 @@ def screens(demo_server: ServerProcess) -> list[str]:
         workspace = first("/accounts/me/workspaces", "workspaces")["workspaceId"]
         approval, run = first("/v1/approvals")["id"], first("/v1/runs")["runId"]
         webhook = first("/v1/webhooks")["id"]
-    agent_tabs = ("prompt", "runs", "sessions", "memory", "items", "connect", "settings")
+    agent_tabs = ["prompt", "runs", "sessions", "memory", "skills", "items", "connect", "settings"]
     return [
         "/agents",
         "/inbox",
@@ -50,6 +50,7 @@ def screens(demo_server: ServerProcess) -> list[str]:
         f"/agents/{iris}/sessions/{session}",
         "/agent-templates",
         "/agent-templates/support?file=GUARDRAILS.md",
+        "/agent-templates/support/skills",
         "/agent-templates/support/review?file=GUARDRAILS.md",
         "/agent-templates/defaults?file=SOUL.md",
         "/runs",

@@ -28,6 +28,7 @@ const agentRoute: RouteObject = {
     { path: "sessions", lazy: lazyScreen(() => import("./screens/sessions/sessions")) },
     { path: "sessions/:sid", lazy: lazyScreen(() => import("./screens/sessions/session")) },
     { path: "memory", lazy: lazyScreen(() => import("./screens/memory/memory")) },
+    { path: "skills", lazy: lazyScreen(() => import("./screens/skills/agent-skills")) },
     { path: "items", lazy: lazyScreen(() => import("./screens/items/agent-items")) },
     { path: "connect", lazy: lazyScreen(() => import("./screens/agents/connect")) },
     { path: "settings", lazy: lazyScreen(() => import("./screens/agents/agent-settings")) },
@@ -47,6 +48,10 @@ const templateRoutes: RouteObject[] = [
   {
     path: "agent-templates/:templateId",
     lazy: lazyScreen(() => import("./screens/templates/template")),
+    children: [
+      { index: true, lazy: lazyScreen(() => import("./screens/templates/template-files")) },
+      { path: "skills", lazy: lazyScreen(() => import("./screens/skills/template-skills")) },
+    ],
   },
   {
     path: "agent-templates/:templateId/review",

@@ -15,6 +15,7 @@ const TABS = [
   { to: "runs", name: "Runs" },
   { to: "sessions", name: "Sessions" },
   { to: "memory", name: "Memory" },
+  { to: "skills", name: "Skills" },
   { to: "items", name: "Items" },
   { to: "connect", name: "Connect" },
   { to: "settings", name: "Settings" },

@@ -1,18 +1,17 @@
-// One template: its files over the defaults.
+// One template: its files over the defaults, and its skills.
 
 import { useQuery } from "@tanstack/react-query";
 import { Pencil, Trash2, TriangleAlert, Users } from "lucide-react";
 import { useMemo, useState } from "react";
-import { Link, useParams } from "react-router";
+import { Link, Outlet, useParams } from "react-router";
 import type { FileScope } from "../../api/files";
 import { isAdmin } from "../../api/session";
 import { type Template, templateQuery, templatesQuery } from "../../api/templates";
 import { Button, ButtonLink } from "../../components/button";
 import { escapeText } from "../../components/escape-text";
 import { QueryResult } from "../../components/query-states";
-import { Screen } from "../../components/screen";
+import { Screen, Tabs } from "../../components/screen";
 import { useSession } from "../../layout/session-context";
-import { FileBrowser } from "../files/file-browser";
 import { DeleteTemplate, RenameTemplate } from "./template-dialogs";
 import { agentCountLabel, usePendingCounts } from "./templates";
 
@@ -50,7 +49,14 @@ function TemplateDetails({ template }: { template: Template }) {
       }
       actions={<Actions template={template} followers={followers} />}
     >
-      <FileBrowser scope={scope} />
+      <Tabs
+        label="Template"
+        tabs={[
+          { to: ".", name: "Files", end: true },
+          { to: "skills", name: "Skills" },
+        ]}
+      />
+      <Outlet context={scope} />
     </Screen>
   );
 }
