@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from tests.support.server_process import FILES, ServerProcess, serving
 
-from carrel.core.store.event import EVENT_TYPES
+from carrel.core.store.event import EVENT_TYPES, WEBHOOK_TEST
 from carrel.server.rest.meta.json_schemas import SCHEMAS
 
 pytestmark = pytest.mark.anyio
@@ -234,7 +234,7 @@ async def test_asyncapi_document_is_consistent(owner: httpx.AsyncClient) -> None
         for message in operation["messages"]:
             assert message["$ref"].startswith(f"{channel}/messages/")
     for name, message in document["components"]["messages"].items():
-        assert message["name"] in EVENT_TYPES, name
+        assert message["name"] in {*EVENT_TYPES, WEBHOOK_TEST}, name
         Draft202012Validator.check_schema(message["payload"])
     assert document["components"]["messages"]["WorkspaceUpdated"]["name"] == UPDATED
 

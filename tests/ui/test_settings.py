@@ -248,6 +248,12 @@ def test_a_webhook_shows_its_secret_once_and_logs_every_attempt(
         expect(deliveries.get_by_text("delivered").first).to_be_visible()
         assert set(received) == {"run.started"}
         user.check_accessibility()
+        with wait_for_response(page, "POST", "/test"):
+            page.get_by_role("button", name="Send test").click()
+        expect(form.get_by_text("Answer 204")).to_be_visible()
+        user.check_accessibility()
+        form.get_by_role("button", name="Close").last.click()
+        expect(deliveries).to_contain_text("webhook.test")
         page.get_by_role("button", name="Pause").click()
         expect(page.get_by_text("paused")).to_be_visible()
         page.get_by_role("button", name="Delete").click()

@@ -94,7 +94,7 @@ if TYPE_CHECKING:
     from carrel_client.search import Inbox, SearchHit, SearchResult
     from carrel_client.sessions import Entry, NewEntry, Session
     from carrel_client.tools import ToolReply
-    from carrel_client.webhooks import Delivery, Webhook
+    from carrel_client.webhooks import Delivery, EventType, Webhook
     from carrel_client.workspaces import AgentWorkspace, Workspace
 
 _MODULES: Final = {
@@ -132,7 +132,7 @@ _MODULES: Final = {
     "search": ("Inbox", "SearchHit", "SearchResult"),
     "sessions": ("Entry", "NewEntry", "Session"),
     "tools": ("ToolReply",),
-    "webhooks": ("Delivery", "Webhook"),
+    "webhooks": ("Delivery", "EventType", "Webhook"),
     "workspaces": ("AgentWorkspace", "Workspace"),
 }
 _LAZY: Final = {name: module for module, names in _MODULES.items() for name in names}
@@ -177,6 +177,7 @@ __all__ = [
     "Entry",
     "Event",
     "EventStream",
+    "EventType",
     "Expired",
     "Explanation",
     "File",

@@ -14,6 +14,7 @@ from carrel_client.requests import (
     api_path,
     drop_none,
     get_json,
+    items_of,
     list_pages,
     send_idempotent,
     send_json,
@@ -51,6 +52,12 @@ class Delivery(Model):
     payload: Mapping[str, Any]
     """The body of the POST."""
     attempts: tuple[DeliveryAttempt, ...] = model_list_field(DeliveryAttempt)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventType(Model):
+    type: str
+    summary: str
 
 
 class Webhooks(Resource[Driver]):
@@ -108,6 +115,18 @@ class Webhooks(Resource[Driver]):
         """All deliveries, newest first, with every attempt."""
         rows = yield from list_pages(api_path("webhooks", webhook_id, "deliveries"))
         return models_from_json(Delivery, rows)
+
+    @operation
+    def send_test(self, webhook_id: str, *, idempotency_key: str | None = None) -> Steps[Delivery]:
+        """Post a test event, once; ``deliveries`` shows the response. Raises NotFound."""
+        path = api_path("webhooks", webhook_id, "test")
+        delivery = yield from send_json("POST", path, idempotency_key=idempotency_key)
+        return model_from_json(Delivery, delivery)
+
+    @operation
+    def event_types(self) -> Steps[tuple[EventType, ...]]:
+        """The types of events that webhooks and streams report."""
+        return models_from_json(EventType, items_of((yield from get_json(api_path("event-types")))))
 
     @operation
     def replay(

@@ -23,6 +23,7 @@ from carrel.core.identifiers import TimestampMs
 from carrel.core.runs import Audience
 from carrel.core.store.event import (
     APPROVAL_ANSWERED,
+    APPROVAL_EXPIRED,
     APPROVAL_FINISHED,
     APPROVAL_REQUESTED,
     EventDraft,
@@ -65,7 +66,7 @@ _EVENT_BY_STATUS: Final = {
     ApprovalStatus.APPROVED: APPROVAL_ANSWERED,
     ApprovalStatus.DENIED: APPROVAL_ANSWERED,
     ApprovalStatus.FINISHED: APPROVAL_FINISHED,
-    ApprovalStatus.EXPIRED: APPROVAL_FINISHED,
+    ApprovalStatus.EXPIRED: APPROVAL_EXPIRED,
     ApprovalStatus.CANCELLED: APPROVAL_FINISHED,
 }
 

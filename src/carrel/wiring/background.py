@@ -38,7 +38,7 @@ async def background_work(store: OpenStore, stop: asyncio.Event) -> AsyncIterato
     settings, ports = store.settings, store.ports
     backoff = tuple(int(seconds) for seconds in settings.webhook_backoff.split(","))
     coroutines = [
-        run_dispatch(ports, stop, backoff=backoff),
+        run_dispatch(ports, stop, backoff=backoff, public_url=settings.public_url),
         run_transcript_mirror(store, stop),
         run_approvals(ports, stop),
         _abandon_runs(store, stop),

@@ -9,18 +9,15 @@ export type Delivery = Omit<
   "payload"
 > & { payload: unknown };
 
-export const EVENTS: Record<string, string> = {
-  "workspace.updated": "A file or an item was written or deleted",
-  "run.started": "A run started",
-  "run.completed": "A run completed",
-  "run.failed": "A run failed",
-  "run.cancelled": "A run was cancelled",
-  "run.abandoned": "A run stopped reporting",
-  "tool.called": "A run called a tool",
-  "approval.requested": "A tool call needs approval",
-  "approval.answered": "A tool call was approved or denied",
-  "approval.finished": "An approval was closed",
-};
+/** What each type of event reports, by type. */
+export const eventTypesQuery = queryOptions({
+  queryKey: ["event-types"],
+  queryFn: async () => {
+    const { items } = await unwrap(api.GET("/v1/event-types"));
+    return Object.fromEntries(items.map(({ type, summary }) => [type, summary]));
+  },
+  staleTime: Number.POSITIVE_INFINITY,
+});
 
 export const webhooksQuery = queryOptions({
   queryKey: ["webhooks"],
@@ -68,3 +65,24 @@ export const replayDelivery = (id: string, delivery: string) =>
       params: { path: { id, delivery } },
     }),
   );
+
+/** Posts a test event, and resolves to its delivery. */
+export const sendTestEvent = (id: string) =>
+  unwrap(api.POST("/v1/webhooks/{id}/test", { params: { path: { id } } }));
+
+const TEST_POLL_MS = 700;
+
+/** A new delivery, loaded again until its first attempt is logged. */
+export const firstAttemptQuery = (id: string, delivery: string) =>
+  queryOptions({
+    queryKey: ["webhooks", id, "first-attempt", delivery],
+    queryFn: async () => {
+      const page = await unwrap(
+        api.GET("/v1/webhooks/{id}/deliveries", {
+          params: { path: { id }, query: { limit: 50 } },
+        }),
+      );
+      return page.items.find((row) => row.id === delivery)?.attempts[0] ?? null;
+    },
+    refetchInterval: ({ state }) => (state.data ? false : TEST_POLL_MS),
+  });

@@ -57,7 +57,12 @@ const EVENT_TYPES = [
   "run.abandoned",
   "approval.requested",
   "approval.answered",
+  "approval.expired",
   "approval.finished",
+  "review.requested",
+  "review.answered",
+  "dream.proposed",
+  "dream.answered",
   "record.changed",
 ];
 

@@ -17,9 +17,10 @@ import msgspec
 from msgspec.structs import replace
 
 from carrel.actions.events import webhooks
+from carrel.actions.events.console_links import event_link
 from carrel.actions.public_cursors import conceal_event
 from carrel.core.identifiers import TimestampMs
-from carrel.core.store.event import Event
+from carrel.core.store.event import WEBHOOK_TEST, Event
 from carrel.core.store.record import Record, RecordType
 from carrel.core.webhooks import (
     BACKOFF_SECONDS,
@@ -48,12 +49,21 @@ _log = get_logger("carrel.dispatch")
 
 
 async def run_dispatch(
-    ports: Ports, stop: asyncio.Event, *, backoff: tuple[int, ...] = BACKOFF_SECONDS
+    ports: Ports,
+    stop: asyncio.Event,
+    *,
+    backoff: tuple[int, ...] = BACKOFF_SECONDS,
+    public_url: str = "",
 ) -> None:
-    """Enqueue and post deliveries until `stop` is set; retries after any failure."""
+    """Enqueue and post deliveries until `stop` is set; retries after any failure.
+
+    With a public URL, bodies have a link that opens what they report in the console.
+    """
     async with _open_worker(ports, backoff) as worker:
         await asyncio.gather(
-            _run_until_stopped(stop, lambda: _enqueue_until_stopped(ports, stop, worker)),
+            _run_until_stopped(
+                stop, lambda: _enqueue_until_stopped(ports, stop, worker, public_url)
+            ),
             _run_until_stopped(stop, lambda: worker.run(stop)),
         )
 
@@ -80,12 +90,14 @@ async def _wait_for_first(seconds: float, *waits: Coroutine[Any, Any, Any]) -> N
         await asyncio.wait(tasks)
 
 
-async def _enqueue_until_stopped(ports: Ports, stop: asyncio.Event, worker: DeliveryWorker) -> None:
+async def _enqueue_until_stopped(
+    ports: Ports, stop: asyncio.Event, worker: DeliveryWorker, public_url: str
+) -> None:
     while not stop.is_set():
         if await webhooks.has_no_webhooks(ports):
             await _wait_for_first(_POLL_SECONDS, stop.wait())
             continue
-        enqueued = await enqueue_deliveries(ports)
+        enqueued = await enqueue_deliveries(ports, public_url)
         if not enqueued:
             await _wait_for_first(
                 _POLL_SECONDS, stop.wait(), ports.events.wait_for_new(_POLL_SECONDS)
@@ -96,7 +108,7 @@ async def _enqueue_until_stopped(ports: Ports, stop: asyncio.Event, worker: Deli
                 await _wait_for_first(_BATCH_DELAY_SECONDS, stop.wait())
 
 
-async def enqueue_deliveries(ports: Ports) -> int:
+async def enqueue_deliveries(ports: Ports, public_url: str = "") -> int:
     """Turn the next events into deliveries; return the number of events.
 
     The first call in a store starts with the events that follow it.
@@ -112,7 +124,7 @@ async def enqueue_deliveries(ports: Ports) -> int:
             t: await webhooks.load_active_webhooks(ports, t) for t in {e.tenant for e in events}
         }
         deliveries = [
-            _new_delivery(ports, event, webhook)
+            _new_delivery(ports, event, webhook, public_url)
             for event in events
             for webhook in webhooks_by_tenant[event.tenant]
             if webhooks.is_subscribed(webhook, event.type)
@@ -121,23 +133,25 @@ async def enqueue_deliveries(ports: Ports) -> int:
     return len(events)
 
 
-def _new_delivery(ports: Ports, event: Event, webhook: Record) -> Delivery:
+def _new_delivery(ports: Ports, event: Event, webhook: Record, public_url: str) -> Delivery:
     now = ports.clock.now()
     return Delivery(
         id=ports.clock.new_id("msg"),
         tenant=webhook.tenant,
         webhook=webhook.id,
         type=event.type,
-        body=event_body(conceal_event(ports, event)),
+        body=event_body(conceal_event(ports, event), public_url),
         state=DeliveryState.PENDING,
         created_at=now,
         due_at=now,
     )
 
 
-def event_body(event: Event) -> bytes:
+def event_body(event: Event, public_url: str = "") -> bytes:
     """Encode the webhook payload of an event; it never holds file content."""
     data: dict[str, Any] = {**event.payload, "eventId": event.id}
+    if public_url and (link := event_link(event.type, event.payload)):
+        data["url"] = public_url.rstrip("/") + link
     if event.scope is not None:
         data["workspace"] = {"kind": event.scope.kind, "name": event.scope.name}
     if event.run is not None:
@@ -210,7 +224,7 @@ class DeliveryWorker:
             attempted_at = self._ports.clock.now()
             result, is_final = await self._post(delivery, attempted_at)
             updated = apply_attempt(delivery, result, self._ports.clock.now(), self._backoff)
-            if is_final:
+            if is_final or (delivery.type == WEBHOOK_TEST and not result.ok):
                 updated = replace(updated, state=DeliveryState.FAILED)
             await self._ports.deliveries.record_attempts(
                 [(updated, DeliveryAttempt(attempted_at, result))]

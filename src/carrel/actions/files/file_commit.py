@@ -33,6 +33,7 @@ from carrel.core.overlay.file_changes import (
 )
 from carrel.core.overlay.placeholders import render_bytes
 from carrel.core.overlay.planned_writes import path_occupied_error
+from carrel.core.overlay.review_events import requested_reviews
 from carrel.core.sandbox.workspace_directories import count_empty_directories
 from carrel.core.store.commit import (
     Applied,
@@ -253,6 +254,7 @@ class _FileCommitter(Struct, frozen=True):
             max_versions=limits.max_versions,
             run=options.run,
             audit_subjects=tuple(dict.fromkeys(name for names in subjects for name in names)),
+            events=requested_reviews(scope, plan.writes, rules.policy.classes),
             idempotency_key=options.idempotency_key,
             key=self.actor.key_reference,
         )

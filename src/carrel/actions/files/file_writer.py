@@ -28,6 +28,7 @@ from carrel.core.overlay.agent_writes import NewContent
 from carrel.core.overlay.compose import File, Layers, resolve
 from carrel.core.overlay.placeholders import render_bytes
 from carrel.core.overlay.planned_writes import PlannedWrite, path_occupied_error
+from carrel.core.overlay.review_events import requested_reviews
 from carrel.core.overlay.write_condition import UNCONDITIONAL, WriteCondition
 from carrel.core.redaction.redactor import RedactionResult
 from carrel.core.store.blob import Blob
@@ -320,6 +321,7 @@ class FileWriter(Struct, frozen=True, gc=False):
             max_versions=limits.max_versions,
             run=options.run,
             audit_subjects=write_checks.audit_subjects(scope, self.path, rules),
+            events=requested_reviews(scope, (planned.write,), rules.policy.classes),
             idempotency_key=options.idempotency_key,
             key=self.actor.key_reference,
         )

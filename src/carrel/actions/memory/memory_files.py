@@ -24,6 +24,7 @@ from carrel.core.memory.dream_log import (
     build_index,
     same_index,
 )
+from carrel.core.memory.dream_records import dream_events
 from carrel.core.memory.promoted_lines import MEMORY_PATH, PromotedLine
 from carrel.core.overlay import agent_writes
 from carrel.core.overlay.agent_resolution import AgentFileResolver
@@ -163,6 +164,7 @@ async def commit_memory_files(  # noqa: PLR0913 - keyword options of one commit
         expects=files.expects,
         collection_revisions=rules.collection_revisions,
         changes=tuple(changes),
+        events=dream_events(changes),
         path_checks=files.path_checks,
         quotas=tuple(rules.policy.limits_of(scope).quota(scope) for scope in scopes),
         max_versions=rules.policy.limits.max_versions,

@@ -20,6 +20,7 @@ from carrel.core.overlay.compose import Layers
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.file_reviews import ACCEPT_PREFIX, ROLL_BACK_PREFIX
 from carrel.core.overlay.planned_writes import PlannedWrite, path_occupied_error
+from carrel.core.overlay.review_events import answered_review
 from carrel.core.store.commit import Applied, Commit, Outcome, PathOccupied
 from carrel.core.store.entry import Entry, Head, Version
 from carrel.core.store.idempotency import IdempotencyKey
@@ -142,6 +143,7 @@ class PinReviewSession:
             path_checks=planned.path_checks,
             max_versions=self.rules.policy.limits_of(planned.write.scope).max_versions,
             audit_subjects=(f"{RecordType.AGENT}/{planned.write.scope.name}",),
+            events=(answered_review(planned.write.scope, self.path, reason),),
             idempotency_key=self.idempotency_key,
             key=self.actor.key_reference,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -14,6 +14,7 @@ from carrel.core.identifiers import Digest, TimestampMs
 from carrel.core.memory.memory import agent_index_key
 from carrel.core.memory.promoted_lines import PromotedLine, Promotion
 from carrel.core.memory.promotion_score import RejectedCandidate
+from carrel.core.store.event import DREAM_ANSWERED, DREAM_PROPOSED, EventDraft
 from carrel.core.store.record import (
     Record,
     RecordChange,
@@ -73,6 +74,27 @@ class DreamHeader(Struct, frozen=True):
     agent: str | None = None
     """None in a schedule, which is stored among the dreams."""
     status: DreamStatus = DreamStatus.DONE
+
+
+def dream_events(changes: Sequence[RecordChange]) -> tuple[EventDraft, ...]:
+    """Events of proposals that these changes make or close."""
+    return tuple(
+        event
+        for change in changes
+        if change.type is RecordType.DREAM
+        for event in _events_of(change)
+    )
+
+
+def _events_of(change: RecordChange) -> Iterator[EventDraft]:
+    dream = msgspec.convert(change.body or {}, DreamHeader)
+    if dream.agent is None:
+        return
+    payload = {"dreamId": change.id, "agentId": dream.agent, "status": str(dream.status)}
+    if dream.status is DreamStatus.PROPOSED:
+        yield EventDraft(change.tenant, DREAM_PROPOSED, payload)
+    elif change.expected:
+        yield EventDraft(change.tenant, DREAM_ANSWERED, payload)
 
 
 class PromotionRecord(Promotion, frozen=True, rename="camel"):

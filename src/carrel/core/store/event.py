@@ -19,18 +19,38 @@ RUN_ENDED_BY_STATUS: Final = {
 }
 APPROVAL_REQUESTED: Final = "approval.requested"
 APPROVAL_ANSWERED: Final = "approval.answered"
+APPROVAL_EXPIRED: Final = "approval.expired"
 APPROVAL_FINISHED: Final = "approval.finished"
 TOOL_CALLED: Final = "tool.called"
-APPROVALS: Final = (APPROVAL_REQUESTED, APPROVAL_ANSWERED, APPROVAL_FINISHED)
+APPROVALS: Final = (APPROVAL_REQUESTED, APPROVAL_ANSWERED, APPROVAL_EXPIRED, APPROVAL_FINISHED)
+REVIEW_REQUESTED: Final = "review.requested"
+REVIEW_ANSWERED: Final = "review.answered"
+DREAM_PROPOSED: Final = "dream.proposed"
+DREAM_ANSWERED: Final = "dream.answered"
 RECORD_CHANGED: Final = "record.changed"
-EVENT_TYPES: Final = (
-    WORKSPACE_UPDATED,
-    RUN_STARTED,
-    *RUN_ENDED_BY_STATUS.values(),
-    TOOL_CALLED,
-    *APPROVALS,
-    RECORD_CHANGED,
-)
+WEBHOOK_TEST: Final = "webhook.test"
+"""Posted on request to one webhook; not in the event log."""
+
+EVENT_SUMMARIES: Final[Mapping[str, str]] = {
+    WORKSPACE_UPDATED: "A file or an item was written or deleted",
+    RUN_STARTED: "A run started",
+    RUN_ENDED_BY_STATUS["completed"]: "A run completed",
+    RUN_ENDED_BY_STATUS["failed"]: "A run failed",
+    RUN_ENDED_BY_STATUS["cancelled"]: "A run was cancelled",
+    RUN_ENDED_BY_STATUS["abandoned"]: "A run stopped reporting",
+    TOOL_CALLED: "A run called a tool",
+    APPROVAL_REQUESTED: "A tool call waits for approval",
+    APPROVAL_ANSWERED: "A tool call was approved or denied",
+    APPROVAL_EXPIRED: "A tool call was not answered in time",
+    APPROVAL_FINISHED: "An approved tool call finished, or was cancelled",
+    REVIEW_REQUESTED: "A pinned file of a template or the defaults waits for review",
+    REVIEW_ANSWERED: "A pinned file of an agent was reviewed",
+    DREAM_PROPOSED: "A dream waits for review",
+    DREAM_ANSWERED: "A dream was approved, rejected or superseded",
+    RECORD_CHANGED: "An agent, a person, a template or another record changed",
+}
+"""The catalogue of event types, with what each reports."""
+EVENT_TYPES: Final = tuple(EVENT_SUMMARIES)
 
 
 class EventDraft(Struct, frozen=True, gc=False):

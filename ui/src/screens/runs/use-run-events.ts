@@ -11,6 +11,7 @@ const EVENT_TYPES = [
   "tool.called",
   "approval.requested",
   "approval.answered",
+  "approval.expired",
   "approval.finished",
 ];
 

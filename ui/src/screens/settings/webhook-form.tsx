@@ -1,6 +1,6 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { changeWebhook, createWebhook, EVENTS, type Webhook } from "../../api/webhooks";
+import { changeWebhook, createWebhook, eventTypesQuery, type Webhook } from "../../api/webhooks";
 import { CheckboxGroup } from "../../components/checkbox-group";
 import { Field } from "../../components/field";
 import { FormDialog } from "../../components/form-dialog";
@@ -16,6 +16,7 @@ export function WebhookForm({ webhook, onClose, onSaved }: WebhookFormProps) {
   const [url, setUrl] = useState(webhook?.url ?? "");
   const [allEvents, setAllEvents] = useState(webhook ? webhook.events.includes("*") : true);
   const [selected, setSelected] = useState(webhook?.events.filter((event) => event !== "*") ?? []);
+  const eventTypes = useQuery(eventTypesQuery);
   const queries = useQueryClient();
   const events = allEvents ? ["*"] : selected;
   const save = useMutation({
@@ -55,10 +56,10 @@ export function WebhookForm({ webhook, onClose, onSaved }: WebhookFormProps) {
         />
         <span>All events, including future ones</span>
       </label>
-      {!allEvents && (
+      {!allEvents && eventTypes.data && (
         <CheckboxGroup
           legend="Events"
-          options={EVENTS}
+          options={eventTypes.data}
           selected={selected}
           onChange={setSelected}
         />

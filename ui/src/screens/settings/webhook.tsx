@@ -1,7 +1,7 @@
 // One webhook and its delivery log.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { ArrowLeft, Pencil, Trash2 } from "lucide-react";
+import { ArrowLeft, Pencil, Send, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 import { hasPermission } from "../../api/session";
@@ -16,6 +16,7 @@ import { useSession } from "../../layout/session-context";
 import { Deliveries } from "./deliveries";
 import { SettingsSection } from "./settings-section";
 import { WebhookForm } from "./webhook-form";
+import { WebhookTestDialog } from "./webhook-test";
 import { eventsLabel, PauseButton, WebhookStatus } from "./webhooks";
 
 export default function WebhookPage() {
@@ -44,7 +45,7 @@ interface WebhookDetailsProps {
 }
 
 function WebhookDetails({ webhook, isDeleting, onDeleting }: WebhookDetailsProps) {
-  const [open, setOpen] = useState<"edit" | "delete" | null>(null);
+  const [open, setOpen] = useState<"edit" | "delete" | "test" | null>(null);
   return (
     <>
       <Link className="row" to="/settings/webhooks">
@@ -59,6 +60,9 @@ function WebhookDetails({ webhook, isDeleting, onDeleting }: WebhookDetailsProps
         }
         action={
           <div className="row wrap">
+            <Button small icon={Send} onClick={() => setOpen("test")}>
+              Send test
+            </Button>
             <PauseButton webhook={webhook} />
             <Button small icon={Pencil} onClick={() => setOpen("edit")}>
               Edit
@@ -78,6 +82,7 @@ function WebhookDetails({ webhook, isDeleting, onDeleting }: WebhookDetailsProps
           onSaved={() => toast("Webhook saved")}
         />
       )}
+      {open === "test" && <WebhookTestDialog id={webhook.id} onClose={() => setOpen(null)} />}
       {open === "delete" && (
         <DeleteDialog webhook={webhook} onClose={() => setOpen(null)} onDeleting={onDeleting} />
       )}

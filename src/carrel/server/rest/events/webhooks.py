@@ -8,10 +8,11 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from carrel.actions.events import webhooks
+from carrel.actions.events import webhook_tests, webhooks
 from carrel.actions.events.webhooks import MAX_URL_LENGTH, WebhookPatch
 from carrel.core.access import Actor, Permission
 from carrel.core.errors import Busy, Forbidden, NotFound, ValidationError
+from carrel.core.store.event import EVENT_SUMMARIES
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record
 from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, webhook_from_record
@@ -202,6 +203,56 @@ async def replay(request: Request) -> Response:
     return Response.json(delivery_to_model(delivery), 202)
 
 
+async def _rebuild_test(request: Request, versions: tuple[int, ...]) -> Response:
+    delivery = await webhook_tests.find_newest_test(
+        request.ports, request.actor, request.params["id"]
+    )
+    return Response.json(delivery_to_model(delivery), 202)
+
+
+@endpoint(
+    "POST",
+    "/v1/webhooks/{id}/test",
+    permission=Permission.TENANT_ADMIN,
+    responses={202: DeliveryModel},
+    refusals=(NotFound, Forbidden, Busy),
+    idempotent=True,
+    rebuild=_rebuild_test,
+    tag=_TAG,
+    id="webhooks_test",
+)
+async def send_test(request: Request) -> Response:
+    """Send a test event, once. Its delivery shows the response of the receiver."""
+    delivery = await webhook_tests.send_test(
+        request.ports, request.actor, request.params["id"], request.idempotency_key
+    )
+    return Response.json(delivery_to_model(delivery), 202)
+
+
+class EventTypeModel(ResponseModel, frozen=True):
+    type: str
+    summary: str
+
+
+class EventTypeListModel(ResponseModel, frozen=True):
+    items: list[EventTypeModel]
+    next: None = None
+
+
+@endpoint(
+    "GET",
+    "/v1/event-types",
+    permission=Permission.EVENTS_READ,
+    responses={200: EventTypeListModel},
+    tag="Events",
+    id="event_types_list",
+)
+async def list_event_types(request: Request) -> Response:
+    """List the types of events that streams and webhooks report."""
+    items = [EventTypeModel(type=type, summary=text) for type, text in EVENT_SUMMARIES.items()]
+    return Response.json(EventTypeListModel(items=items))
+
+
 _WEBHOOKS: Final = RecordCollection(
     "webhooks",
     "/v1/webhooks",
@@ -226,4 +277,6 @@ ENDPOINTS: Final = (
     _WEBHOOKS.delete("Delete a webhook.", webhooks.delete, (NotFound, Forbidden, Busy)),
     list_deliveries,
     replay,
+    send_test,
+    list_event_types,
 )

@@ -7,10 +7,16 @@ from typing import Any, Final
 
 from carrel.core.store.event import (
     APPROVALS,
+    DREAM_ANSWERED,
+    DREAM_PROPOSED,
+    EVENT_SUMMARIES,
     RECORD_CHANGED,
+    REVIEW_ANSWERED,
+    REVIEW_REQUESTED,
     RUN_ENDED_BY_STATUS,
     RUN_STARTED,
     TOOL_CALLED,
+    WEBHOOK_TEST,
     WORKSPACE_UPDATED,
 )
 from carrel.core.version import VERSION
@@ -44,6 +50,34 @@ _TOOL_CALL: Final = {
         **{"isError": {"type": "boolean"}, "durationMs": {"type": "integer", "minimum": 0}},
     },
 }
+_REVIEW_REQUESTED: Final = {
+    "title": "ReviewRequested",
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["path", "templateId"],
+    "properties": {"path": _TEXT, "templateId": {"type": ["string", "null"]}},
+}
+_REVIEW_ANSWERED: Final = {
+    "title": "ReviewAnswered",
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["agentId", "path", "decision"],
+    "properties": {"agentId": _TEXT, "path": _TEXT, "decision": _TEXT},
+}
+_DREAM: Final = {
+    "title": "DreamChanged",
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["dreamId", "agentId", "status"],
+    "properties": {"dreamId": _TEXT, "agentId": _TEXT, "status": _TEXT},
+}
+_TEST: Final = {
+    "title": "WebhookTest",
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["webhookId"],
+    "properties": {"webhookId": _TEXT},
+}
 _RECORD: Final = {
     "title": "RecordChanged",
     "type": "object",
@@ -58,6 +92,10 @@ PAYLOADS: Final[Mapping[str, tuple[str, Json]]] = {
     **{type: (f"Run{status.title()}", _RUN) for status, type in RUN_ENDED_BY_STATUS.items()},
     TOOL_CALLED: ("ToolCalled", _TOOL_CALL),
     **{type: (f"Approval{type.partition('.')[2].title()}", _APPROVAL) for type in APPROVALS},
+    REVIEW_REQUESTED: ("ReviewRequested", _REVIEW_REQUESTED),
+    REVIEW_ANSWERED: ("ReviewAnswered", _REVIEW_ANSWERED),
+    DREAM_PROPOSED: ("DreamProposed", _DREAM),
+    DREAM_ANSWERED: ("DreamAnswered", _DREAM),
     RECORD_CHANGED: ("RecordChanged", _RECORD),
 }
 """Event type → message name and payload schema."""
@@ -107,20 +145,24 @@ def _channels() -> Json:
             "parameters": {"runId": {"description": "Id returned by `POST /v1/runs`."}},
         },
         "webhooks": {
-            **_channel(None, "Events of the tenant.", all_types, "Posted"),
+            **_channel(None, "Events of the tenant.", (*all_types, WEBHOOK_TEST), "Posted"),
             "description": _WEBHOOK,
         },
     }
 
 
 def _channel(address: str | None, summary: str, types: tuple[str, ...], suffix: str = "") -> Json:
-    names = [PAYLOADS[type][0] + suffix for type in types]
+    names = [_message_name(type) + suffix for type in types]
     return {
         "address": address,
         "summary": summary,
         "description": _STREAM,
         "messages": {name: {"$ref": f"#/components/messages/{name}"} for name in names},
     }
+
+
+def _message_name(type: str) -> str:
+    return "WebhookTest" if type == WEBHOOK_TEST else PAYLOADS[type][0]
 
 
 def _operations() -> Json:
@@ -142,10 +184,18 @@ _BEARER: Final = "#/components/securitySchemes/bearer"
 
 
 def _messages() -> Json:
+    test = {"name": WEBHOOK_TEST, "title": "WebhookTestPosted"}
+    return _logged_messages() | {
+        "WebhookTestPosted": {**test, "payload": _webhook_schema(WEBHOOK_TEST, _TEST)}
+    }
+
+
+def _logged_messages() -> Json:
     return {
         name + suffix: {
             "name": type,
             "title": name + suffix,
+            "summary": EVENT_SUMMARIES[type],
             "payload": build_schema(type, payload),
         }
         for suffix, build_schema in (
@@ -181,7 +231,8 @@ def _run_event_schema(type: str, payload: Json) -> Json:
 def _webhook_schema(type: str, payload: Json) -> Json:
     """Webhook body; the event's payload is under `data`."""
     inner = _closed_object(
-        {**payload["properties"], "eventId": _TEXT}, {"workspace": WORKSPACE, "runId": _TEXT}
+        {**payload["properties"], "eventId": _TEXT},
+        {"workspace": WORKSPACE, "runId": _TEXT, "url": {"type": "string", "format": "uri"}},
     )
     return _closed_object({"type": {"const": type}, "timestamp": _TIME, "data": inner}, {})
 
