@@ -84,7 +84,7 @@ async def test_the_entries_of_a_run_are_read_in_pages_over_its_sessions(ports: P
     assert [(hit.session, hit.entry.sequence) for hit in first] == [
         *((id_of(1), 1), (id_of(1), 2), (id_of(2), 1))
     ]
-    after = (first[-1].session, first[-1].entry.sequence)
+    after = (first[-1].entry.at, first[-1].session, first[-1].entry.sequence)
     rest = await ports.sessions.read_of_run(ACME, MARCO, "run_1", after=after)
     assert [(hit.session, hit.entry.sequence) for hit in rest] == [(id_of(2), 2)]
 

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from carrel_client.agents import Agent, Connection, ConnectionSnippet, Template
     from carrel_client.approvals import Approval
     from carrel_client.client import AsyncClient, Client
+    from carrel_client.comparison import ComparedFile, ComparedPath, ComparedSide, Comparison
     from carrel_client.dry_runs import DryResponse, DryRun
     from carrel_client.event_iterators import AsyncEventStream, EventStream
     from carrel_client.event_reader import CONNECTED, Event
@@ -87,6 +88,8 @@ if TYPE_CHECKING:
         Provenance,
         ProvenanceEntry,
         ProvenanceFile,
+        TimeLine,
+        TimeLineItem,
     )
     from carrel_client.run_parts import RunParts
     from carrel_client.runs import Difference, Heartbeat, Run, RunEventPage, RunWorkspace
@@ -107,6 +110,7 @@ _MODULES: Final = {
     "agents": ("Agent", "Connection", "ConnectionSnippet", "Template"),
     "approvals": ("Approval",),
     "client": ("AsyncClient", "Client"),
+    "comparison": ("ComparedFile", "ComparedPath", "ComparedSide", "Comparison"),
     "dry_runs": ("DryResponse", "DryRun"),
     "event_iterators": ("AsyncEventStream", "EventStream"),
     "event_reader": ("CONNECTED", "Event"),
@@ -125,7 +129,7 @@ _MODULES: Final = {
     "prompts": ("Prompt", "PromptBlock", "PromptFlaw"),
     "provenance": (
         *("Author", "FileReview", "LayerVersion", "Provenance", "ProvenanceEntry"),
-        "ProvenanceFile",
+        *("ProvenanceFile", "TimeLine", "TimeLineItem"),
     ),
     "run_parts": ("RunParts",),
     "runs": ("Difference", "Heartbeat", "Run", "RunEventPage", "RunWorkspace"),
@@ -156,6 +160,10 @@ __all__ = [
     "ChangedFile",
     "Client",
     "CommitResult",
+    "ComparedFile",
+    "ComparedPath",
+    "ComparedSide",
+    "Comparison",
     "Conflict",
     "Connection",
     "ConnectionSnippet",
@@ -233,6 +241,8 @@ __all__ = [
     "SkillFile",
     "Template",
     "Tenant",
+    "TimeLine",
+    "TimeLineItem",
     "TooManyAttempts",
     "TooManyCommands",
     "ToolReply",

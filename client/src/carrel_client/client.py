@@ -11,6 +11,7 @@ from carrel_client.account_records import Sandboxes, WorkspaceRecords
 from carrel_client.accounts import Audit, Keys, People, Secrets, Tenants
 from carrel_client.agents import Agents, Templates
 from carrel_client.approvals import Approvals
+from carrel_client.comparison import Comparison, compare, comparison_query
 from carrel_client.drivers import AsyncDriver, Driver, Resource, Steps, SyncDriver, operation
 from carrel_client.dry_runs import DryRun, dry_run
 from carrel_client.errors import ValidationError
@@ -184,6 +185,28 @@ class ApiClient(Resource[Driver]):
         With `scope="shared"`: only files that a shared session may see.
         """
         return (yield from search(query, kinds, limit, scope))
+
+    @operation
+    def compare(  # noqa: PLR0913 - the filters of a listing
+        self,
+        left: str,
+        right: str,
+        *,
+        prefix: str = "",
+        statuses: Collection[str] = (),
+        raw: bool = False,
+        diff: bool = False,
+        cursor: str = "",
+        limit: int = 100,
+    ) -> Steps[Comparison]:
+        """Compare the files of two agents, layers, runs or versions; a page of paths.
+
+        A side is ``agent:NAME``, ``template:NAME``, ``workspace:ID``, ``defaults`` or ``run:ID``;
+        then ``/PATH`` for one file; then ``@TIME``, or ``@vN`` for a version of the file.
+        """
+        query = comparison_query(left, right, statuses, raw=raw, diff=diff)
+        query |= {"prefix": prefix, "cursor": cursor, "limit": str(limit)}
+        return (yield from compare(query))
 
     @operation
     def purge(

@@ -15,7 +15,7 @@ from carrel_client.models import (
     model_list_field,
     wire_name,
 )
-from carrel_client.requests import get_json
+from carrel_client.requests import api_path, get_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +91,31 @@ class Provenance(Model):
     more_entries: bool
     prompt: Mapping[str, Any] | None
     files: tuple[ProvenanceFile, ...] = model_list_field(ProvenanceFile)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeLineItem(Model):
+    """One event or one entry of a run; the other is None."""
+
+    at: datetime
+    event: Mapping[str, Any] | None
+    entry: ProvenanceEntry | None = model_field(ProvenanceEntry)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeLine(Model):
+    """A page of what happened in a run, oldest first."""
+
+    items: tuple[TimeLineItem, ...] = model_list_field(TimeLineItem)
+    next: str | None
+    """Cursor of the next page."""
+
+
+def get_time_line(run_id: str, cursor: str, limit: int) -> Steps[TimeLine]:
+    """Raises InvalidResponse."""
+    query = {"limit": str(limit)} | ({"cursor": cursor} if cursor else {})
+    path = api_path("runs", run_id, "timeline")
+    return model_from_json(TimeLine, (yield from get_json(path, query)))
 
 
 def get_provenance(path: str) -> Steps[Provenance]:

@@ -21,7 +21,7 @@ from carrel_client.file_models import (
 )
 from carrel_client.models import parse_time
 from carrel_client.prompts import Prompt, get_prompt
-from carrel_client.provenance import Provenance, get_provenance
+from carrel_client.provenance import Provenance, TimeLine, get_provenance, get_time_line
 from carrel_client.requests import api_path, get_json, items_of, send_json, write_headers
 from carrel_client.run_parts import RunParts, parts_from_json
 from carrel_client.sessions import NewEntry, entries_to_json
@@ -200,6 +200,11 @@ class Run(Resource[Driver]):
     def provenance(self) -> Steps[Provenance]:
         """What the run wrote, and its prompt and files with authors and reviews."""
         return (yield from get_provenance(api_path("runs", self.id, "provenance")))
+
+    @operation
+    def time_line(self, *, cursor: str = "", limit: int = 100) -> Steps[TimeLine]:
+        """A page of its events and the entries that it wrote, oldest first."""
+        return (yield from get_time_line(self.id, cursor, limit))
 
     @operation
     def diff(self) -> Steps[tuple[Difference, ...]]:

@@ -10,7 +10,7 @@ import click
 
 from carrel.core.version import VERSION
 
-_READ_COMMANDS: Final = ("ls", "cat", "log", "diff", "explain", "skills")
+_READ_COMMANDS: Final = ("ls", "cat", "log", "diff", "compare", "explain", "skills")
 _WRITE_COMMANDS: Final = ("put", "edit", "rm", "mv", "cp", "mkdir", "commit", "import")
 _FILE_COMMANDS: Final = (*_READ_COMMANDS, *_WRITE_COMMANDS)
 _REVIEW_COMMANDS: Final = ("pins", "accept", "rollback")

@@ -9,7 +9,7 @@ import click
 from carrel.cli import formatting
 
 if TYPE_CHECKING:
-    from carrel_client import Author, Provenance, ProvenanceFile
+    from carrel_client import Author, Provenance, ProvenanceFile, TimeLineItem
 
 _MAX_PREVIEW_CHARS = 60
 
@@ -41,3 +41,18 @@ def _row(file: ProvenanceFile) -> tuple[str, ...]:
 
 def _name(author: Author) -> str:
     return author.name or author.id
+
+
+def time_line_row(item: TimeLineItem) -> list[formatting.Cell]:
+    """Row of one event or entry."""
+    at = formatting.format_time(item.at)
+    if item.entry is not None:
+        name = f"{item.entry.session_id} #{item.entry.number} {item.entry.role}"
+        return [at, name, item.entry.preview]
+    event = item.event or {}
+    payload = event.get("payload", {})
+    details = (payload.get("path") or payload.get("tool"), payload.get("version"))
+    text = " v".join(str(detail) for detail in details if detail)
+    if payload.get("isError"):
+        text += " (error)"
+    return [at, str(event.get("type", "")), text]

@@ -91,10 +91,10 @@ class Sessions(Protocol):
         agent: str,
         run: str,
         *,
-        after: tuple[str, int] = ("", 0),
+        after: tuple[TimestampMs, str, int] = (0, "", 0),
         limit: int = 100,
     ) -> tuple[TranscriptHit, ...]:
-        """Return entries that a run wrote, by session and sequence, as `read`."""
+        """Return entries that a run wrote, by (at, session, sequence), as `read`."""
 
     async def count_terms(self, tenant: str, agent: str, terms: Sequence[str]) -> TermStatistics:
         """Count the entries of an agent with each of these terms, up to MAX_COUNTED each."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from carrel.core.identifiers import Path, Scope
+from carrel.core.identifiers import Path, Scope, TimestampMs
 from carrel.core.runs import SnapshotLayer
 from carrel.core.store.commit import Commit, ExpectPathFree, Outcome, PathOccupant
 from carrel.core.store.entry import Version
-from carrel.core.store.tree import Tree
+from carrel.core.store.tree import ScopeMoment, Tree
 
 
 class Trees(Protocol):
@@ -57,6 +57,9 @@ class Trees(Protocol):
 
     async def complete_since(self, scope: Scope) -> int:
         """Return the revision since which no version of a scope was pruned, 0 if none was."""
+
+    async def moments(self, scopes: Sequence[Scope], at: TimestampMs) -> tuple[ScopeMoment, ...]:
+        """Return the last revision of each scope up to a time, and what was pruned of it."""
 
     async def find_occupants(self, check: ExpectPathFree) -> tuple[PathOccupant, ...]:
         """Return what a commit with this check would find in its scopes and their followers.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from carrel.server.http.endpoint import Endpoint
-from carrel.server.rest import dry_runs, inbox, purge, search
+from carrel.server.rest import compare, dry_runs, inbox, purge, search
 from carrel.server.rest.accounts import (
     audit,
     keys,
@@ -82,6 +82,7 @@ _MODULES: Final = (
     audit,
     sign_in,
     search,
+    compare,
     purge,
     git,
     dry_runs,

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from carrel.actions.dry_runs.pending_changes import PendingChanges
 from carrel.actions.dry_runs.pending_records import PendingRecords
 from carrel.core.agents.layers import agent_scopes, build_stack
-from carrel.core.identifiers import Path, Scope
+from carrel.core.identifiers import Path, Scope, TimestampMs
 from carrel.core.runs import SnapshotLayer
 from carrel.core.store.commit import (
     Applied,
@@ -31,7 +31,7 @@ from carrel.core.store.commit import (
 )
 from carrel.core.store.entry import Entry, Head, Version
 from carrel.core.store.record import RecordType
-from carrel.core.store.tree import Tree, build_tree
+from carrel.core.store.tree import ScopeMoment, Tree, build_tree
 from carrel.ports.trees import Trees
 
 _Key = tuple[Scope, Path]
@@ -92,6 +92,9 @@ class PendingTrees:
         self, scope: Scope, *, before: tuple[int, str, int] | None = None, limit: int = 1000
     ) -> tuple[Version, ...]:
         return await self._stored.latest_versions(scope, before=before, limit=limit)
+
+    async def moments(self, scopes: Sequence[Scope], at: TimestampMs) -> tuple[ScopeMoment, ...]:
+        return await self._stored.moments(scopes, at)
 
     async def complete_since(self, scope: Scope) -> int:
         return await self._stored.complete_since(scope)

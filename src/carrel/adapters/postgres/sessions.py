@@ -173,7 +173,7 @@ class PostgresSessions:
         agent: str,
         run: str,
         *,
-        after: tuple[str, int] = ("", 0),
+        after: tuple[TimestampMs, str, int] = (0, "", 0),
         limit: int = 100,
     ) -> tuple[TranscriptHit, ...]:
         parameters = (tenant, agent, searchable_text(run), *after, limit, MAX_READ_BYTES)

@@ -166,6 +166,21 @@ SELECT coalesce(max(v.revision), 0)
    AND NOT EXISTS (SELECT FROM version AS p
                     WHERE p.scope = v.scope AND p.path = v.path AND p.version = v.version - 1);
 
+-- name: revision_at
+SELECT coalesce(max(v.revision), 0) FROM scope AS s JOIN version AS v ON v.scope = s.id
+ WHERE s.tenant = $1 AND s.kind = $2 AND s.name = $3 AND v.at <= $4;
+
+-- Paths whose version at a revision was pruned: the one after it lacks the version before it.
+-- name: pruned_paths
+SELECT n.path
+  FROM (SELECT v.scope, v.path, min(v.version) AS version
+          FROM scope AS s JOIN version AS v ON v.scope = s.id
+         WHERE s.tenant = $1 AND s.kind = $2 AND s.name = $3 AND v.revision > $4
+         GROUP BY v.scope, v.path) AS n
+ WHERE n.version > 1
+   AND NOT EXISTS (SELECT FROM version AS p
+                    WHERE p.scope = n.scope AND p.path = n.path AND p.version = n.version - 1);
+
 -- Paths of the scopes $1, $2, $3 and, unless $5 is null, of the agents of tenant $4 with this index
 -- key (their own files and pins) that may not leave the path $6 free; $7 are the path and its
 -- parents. An empty key means all agents and templates. With $8 also possible variants, whose first
@@ -704,13 +719,13 @@ SELECT sequence, at, role, content, message, plugin, sender, item, run
 -- name: session_entries_of_run
 SELECT session, sequence, at, role, content, message, plugin, sender, item, run
   FROM (SELECT e.*, sum(octet_length(e.content) + coalesce(octet_length(e.item), 0))
-                    OVER (ORDER BY e.session, e.sequence)
+                    OVER (ORDER BY e.at, e.session, e.sequence)
                     - octet_length(e.content) - coalesce(octet_length(e.item), 0) AS before
           FROM (SELECT * FROM session_entry
-                 WHERE tenant = $1 AND agent = $2 AND run = $3 AND (session, sequence) > ($4, $5)
-                 ORDER BY session, sequence LIMIT $6) AS e
+                 WHERE tenant = $1 AND agent = $2 AND run = $3 AND (at, session, sequence) > ($4, $5, $6)
+                 ORDER BY at, session, sequence LIMIT $7) AS e
        ) AS x
- WHERE before < $7 ORDER BY session, sequence;
+ WHERE before < $8 ORDER BY at, session, sequence;
 
 -- name: count_session_entries_by_agent
 SELECT coalesce(sum(entry_count), 0)::bigint FROM session WHERE tenant = $1 AND agent = $2;

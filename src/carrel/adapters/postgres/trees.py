@@ -21,11 +21,11 @@ from carrel.adapters.postgres.rows import (
     transpose,
     version_from_row,
 )
-from carrel.core.identifiers import Path, Scope
+from carrel.core.identifiers import Path, Scope, TimestampMs
 from carrel.core.runs import SnapshotLayer
 from carrel.core.store.commit import Applied, Commit, ExpectPathFree, Outcome, PathOccupant
 from carrel.core.store.entry import Head, Version
-from carrel.core.store.tree import Tree, build_tree
+from carrel.core.store.tree import ScopeMoment, Tree, build_tree
 from carrel.ports import CorruptContent, request_scope
 
 _MAX_BATCH_COMMITS: Final = 64
@@ -123,6 +123,15 @@ class PostgresTrees:
     async def complete_since(self, scope: Scope) -> int:
         parameters = (scope.tenant, scope.kind, scope.name)
         return int(await self._database.value("complete_since", *parameters))
+
+    async def moments(self, scopes: Sequence[Scope], at: TimestampMs) -> tuple[ScopeMoment, ...]:
+        return tuple([await self._read_moment(scope, at) for scope in scopes])
+
+    async def _read_moment(self, scope: Scope, at: TimestampMs) -> ScopeMoment:
+        name = (scope.tenant, scope.kind, scope.name)
+        revision = int(await self._database.value("revision_at", *name, at))
+        rows = await self._database.rows("pruned_paths", *name, revision)
+        return ScopeMoment(revision, frozenset(Path(row[0]) for row in rows))
 
     async def find_occupants(self, check: ExpectPathFree) -> tuple[PathOccupant, ...]:
         if not check.reads_listing:

@@ -267,7 +267,7 @@ CREATE TABLE session_entry (
     run      TEXT,
     UNIQUE (tenant, agent, session, sequence)
 );
-CREATE INDEX session_entry_by_run ON session_entry (tenant, agent, run, session, sequence)
+CREATE INDEX session_entry_by_run ON session_entry (tenant, agent, run, at, session, sequence)
     WHERE run IS NOT NULL;
 
 -- Full-text index of session entries by row id, rebuilt by `carrel reindex`. `owner` identifies

@@ -157,7 +157,7 @@ class SqliteSessions:
         agent: str,
         run: str,
         *,
-        after: tuple[str, int] = ("", 0),
+        after: tuple[TimestampMs, str, int] = (0, "", 0),
         limit: int = 100,
     ) -> tuple[TranscriptHit, ...]:
         parameters = (tenant, agent, run, *after, limit)

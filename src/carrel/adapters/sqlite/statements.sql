@@ -201,6 +201,21 @@ SELECT coalesce(max(v.revision), 0)
    AND NOT EXISTS (SELECT 1 FROM version AS p
                     WHERE p.scope = v.scope AND p.path = v.path AND p.version = v.version - 1);
 
+-- name: revision_at
+SELECT coalesce(max(v.revision), 0) FROM scope AS s JOIN version AS v ON v.scope = s.id
+ WHERE s.tenant = ? AND s.kind = ? AND s.name = ? AND v.at <= ?;
+
+-- Paths whose version at a revision was pruned: the one after it lacks the version before it.
+-- name: pruned_paths
+SELECT n.path
+  FROM (SELECT v.scope, v.path, min(v.version) AS version
+          FROM scope AS s JOIN version AS v ON v.scope = s.id
+         WHERE s.tenant = ? AND s.kind = ? AND s.name = ? AND v.revision > ?
+         GROUP BY v.scope, v.path) AS n
+ WHERE n.version > 1
+   AND NOT EXISTS (SELECT 1 FROM version AS p
+                    WHERE p.scope = n.scope AND p.path = n.path AND p.version = n.version - 1);
+
 -- name: add_content
 INSERT INTO content (id, digest, size, created_at, body) VALUES (?, ?, ?, ?, ?);
 
@@ -717,8 +732,8 @@ SELECT sequence, at, role, content, message, plugin, sender, item, run FROM sess
 
 -- name: session_entries_of_run
 SELECT session, sequence, at, role, content, message, plugin, sender, item, run FROM session_entry
- WHERE tenant = ? AND agent = ? AND run = ? AND (session, sequence) > (?, ?)
- ORDER BY session, sequence LIMIT ?;
+ WHERE tenant = ? AND agent = ? AND run = ? AND (at, session, sequence) > (?, ?, ?)
+ ORDER BY at, session, sequence LIMIT ?;
 
 -- name: count_session_entries_by_agent
 SELECT coalesce(sum(entry_count), 0) FROM session WHERE tenant = ? AND agent = ?;

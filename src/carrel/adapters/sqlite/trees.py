@@ -20,7 +20,7 @@ from carrel.adapters.sqlite.rows import (
     version_from_row,
 )
 from carrel.adapters.sqlite.writer import Writer
-from carrel.core.identifiers import Path, Scope
+from carrel.core.identifiers import Path, Scope, TimestampMs
 from carrel.core.lru_cache import LruCache
 from carrel.core.runs import SnapshotLayer
 from carrel.core.store.commit import (
@@ -32,7 +32,7 @@ from carrel.core.store.commit import (
     only_deletes,
 )
 from carrel.core.store.entry import Head, Version
-from carrel.core.store.tree import Tree, build_tree
+from carrel.core.store.tree import ScopeMoment, Tree, build_tree
 
 _MAX_LOOP_WRITES: Final = 32
 """Calls with more writes run in a thread."""
@@ -118,6 +118,11 @@ class SqliteTrees:
             lambda db: db.execute(STATEMENTS["complete_since"], parameters).fetchall()
         )
         return int(row[0])
+
+    async def moments(self, scopes: Sequence[Scope], at: TimestampMs) -> tuple[ScopeMoment, ...]:
+        return await self._reader.scan(
+            lambda db: tuple(_read_moment(db, scope, at) for scope in scopes)
+        )
 
     async def find_occupants(self, check: ExpectPathFree) -> tuple[PathOccupant, ...]:
         if not check.reads_listing:
@@ -324,3 +329,10 @@ def _heads_at_revision(
             (id, revision, json.dumps([p.text for p in paths])),
         )
     return list(map(head_from_row, rows.fetchall()))
+
+
+def _read_moment(db: sqlite3.Connection, scope: Scope, at: TimestampMs) -> ScopeMoment:
+    name = (scope.tenant, scope.kind, scope.name)
+    [revision] = db.execute(STATEMENTS["revision_at"], (*name, at)).fetchone()
+    rows = db.execute(STATEMENTS["pruned_paths"], (*name, revision)).fetchall()
+    return ScopeMoment(revision, frozenset(Path(text) for (text,) in rows))

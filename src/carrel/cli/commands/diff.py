@@ -24,7 +24,7 @@ def diff(file: Target, as_json: bool, old: int | None, new: int | None, **option
 
     By default the newest and the one before. WHERE is an agent, templates/NAME, defaults or
     workspaces/ID. For an agent, the versions of its own layer are compared. Exit code 0, whether
-    they differ or not.
+    they differ or not. carrel compare compares agents, layers, runs and times.
     """
     text = run_on_server(
         lambda client: files_of(client, file.owner).diff(file.path, old, new),

@@ -12,11 +12,20 @@ import click
 from carrel.cli import formatting
 from carrel.cli.connection import run_on_server
 from carrel.cli.console import EXIT_FAILED, print_json, server_options
-from carrel.cli.provenance_report import print_provenance
+from carrel.cli.provenance_report import print_provenance, time_line_row
 from carrel.cli.session_entries import parse_entries
 
 if TYPE_CHECKING:
-    from carrel_client import AsyncClient, Difference, File, FileRow, Heartbeat, Prompt, Provenance
+    from carrel_client import (
+        AsyncClient,
+        Difference,
+        File,
+        FileRow,
+        Heartbeat,
+        Prompt,
+        Provenance,
+        TimeLineItem,
+    )
 
 Facts = Mapping[str, Any]
 
@@ -228,6 +237,29 @@ def provenance(id: str, as_json: bool, **options: Any) -> None:
 
     chain = run_on_server(load, options, as_json=as_json)
     print_json(chain.facts) if as_json else print_provenance(chain)
+
+
+@run.command()
+@click.argument("id", metavar="RUN")
+@server_options
+def timeline(id: str, as_json: bool, **options: Any) -> None:
+    """Show what happened in a run: entries, tool calls, writes and approvals."""
+
+    async def load(client: AsyncClient) -> list[TimeLineItem]:
+        frozen_run = await client.run(id)
+        items: list[TimeLineItem] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            page = await frozen_run.time_line(cursor=cursor, limit=200)
+            items += page.items
+            cursor = page.next
+        return items
+
+    items = run_on_server(load, options, as_json=as_json)
+    if as_json:
+        print_json({"runId": id, "items": [dict(item.facts) for item in items]})
+    else:
+        formatting.print_table(("time", "what", ""), [time_line_row(item) for item in items])
 
 
 @run.command()

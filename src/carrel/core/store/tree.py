@@ -10,6 +10,14 @@ from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.store.entry import Entry, Head
 
 
+class ScopeMoment(Struct, frozen=True, gc=False):
+    """A scope at a time."""
+
+    revision: int
+    pruned_paths: frozenset[Path] = frozenset()
+    """Paths whose version at that time was pruned, or may have been."""
+
+
 class Tree(Struct, frozen=True, gc=False):
     scope: Scope
     revision: int

@@ -269,7 +269,7 @@ CREATE TABLE session_entry (
     run      text COLLATE "C",
     PRIMARY KEY (tenant, agent, session, sequence)
 );
-CREATE INDEX session_entry_by_run ON session_entry (tenant, agent, run, session, sequence)
+CREATE INDEX session_entry_by_run ON session_entry (tenant, agent, run, at, session, sequence)
     WHERE run IS NOT NULL;
 
 CREATE TABLE session_entry_text (

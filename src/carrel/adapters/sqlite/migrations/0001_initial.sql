@@ -240,7 +240,7 @@ CREATE TABLE session_entry (
     run      TEXT,
     UNIQUE (tenant, agent, session, sequence)
 );
-CREATE INDEX session_entry_by_run ON session_entry (tenant, agent, run, session, sequence)
+CREATE INDEX session_entry_by_run ON session_entry (tenant, agent, run, at, session, sequence)
     WHERE run IS NOT NULL;
 
 CREATE VIRTUAL TABLE session_entry_text USING fts5 (

@@ -166,7 +166,7 @@ async def get_entry_provenance(request: Request) -> Response:
     session, entry, chain = await provenance.load_entry_provenance(
         request.ports, request.actor, params["id"], params["sid"], number
     )
-    model = _entry_to_model(TranscriptHit(session.id, entry))
+    model = entry_to_model(TranscriptHit(session.id, entry))
     return Response.json(EntryProvenanceModel(entry=model, **_fields(chain)))
 
 
@@ -174,7 +174,7 @@ def _fields(chain: Provenance) -> dict[str, Any]:
     prompt = chain.prompt
     return {
         "run": chain.run and _run_to_model(chain, chain.run),
-        "entries": [_entry_to_model(hit) for hit in chain.entries],
+        "entries": [entry_to_model(hit) for hit in chain.entries],
         "more_entries": chain.has_more_entries,
         "prompt": prompt
         and ProvenancePromptModel(
@@ -208,7 +208,7 @@ def _author(chain: Provenance, id: str) -> AuthorModel:
     return AuthorModel(id=id, name=chain.names.get(id))
 
 
-def _entry_to_model(hit: TranscriptHit) -> ProvenanceEntryModel:
+def entry_to_model(hit: TranscriptHit) -> ProvenanceEntryModel:
     preview, truncated = truncate(hit.entry.content, _PREVIEW_CHARS)
     return ProvenanceEntryModel(
         session_id=hit.session,

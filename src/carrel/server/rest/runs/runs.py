@@ -30,7 +30,14 @@ from carrel.server.rest.agents.session_models import (
 )
 from carrel.server.rest.files.file_models import PositiveInt, Rfc3339, rfc3339
 from carrel.server.rest.files.skills import SkillDigest
-from carrel.server.rest.runs import provenance, run_events, run_files, run_start, workflows
+from carrel.server.rest.runs import (
+    provenance,
+    run_events,
+    run_files,
+    run_start,
+    time_line,
+    workflows,
+)
 
 _TAG: Final = "Runs"
 AnyRequest = Request[Any, Any]
@@ -323,4 +330,5 @@ ENDPOINTS: Final = (
     *run_events.ENDPOINTS,
     *workflows.ENDPOINTS,
     *provenance.ENDPOINTS,
+    *time_line.ENDPOINTS,
 )
