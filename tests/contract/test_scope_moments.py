@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
-from tests.support.commits import AGENT, DEFAULTS, NOW, RULES, SOUL, commit, start_run, write
+from tests.support.commits import ACME, AGENT, DEFAULTS, NOW, RULES, SOUL, commit, start_run, write
 from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path
@@ -49,3 +51,22 @@ async def test_a_moment_names_the_paths_whose_version_then_was_pruned(ports: Por
     assert await pruned_paths(30) == {"SOUL.md"}  # the next version left is not the next one
     assert await pruned_paths(70) == set()
     assert await pruned_paths(5) == await pruned_paths(-1) == set()
+
+
+async def test_runs_are_listed_by_the_revisions_of_a_layer(ports: Ports) -> None:
+    await put(ports, "one", NOW)
+    await start_run(ports, "run_1")
+    await start_run(ports, "run_2", AGENT, DEFAULTS)
+    await put(ports, "two", NOW + 1)
+    await start_run(ports, "run_3")
+
+    async def ids(first: int, end: int | None, **options: Any) -> list[str]:
+        runs = await ports.runs.list_with_layer(AGENT, (first, end), **options)
+        assert runs == tuple(run for run in await ports.runs.get(ACME, [r.id for r in runs]))
+        return [run.id for run in runs]
+
+    assert await ids(1, 2) == ["run_2", "run_1"]
+    assert await ids(2, None) == ["run_3"]
+    assert await ids(0, None, before="run_3", limit=1) == ["run_2"]
+    assert await ids(0, None, scope=DEFAULTS) == []
+    assert await ids(0, None, scope=AGENT) == ["run_3", "run_2", "run_1"]

@@ -62,6 +62,7 @@ PRIVATE_ROWS: Final = {
     "DELETE /v1/agents/{id}/directories/{path...}": Row(admins_only=True),
     "GET /v1/agents/{id}/files/{path...}/history": Row(),
     "GET /v1/agents/{id}/files/{path...}/diff": Row(),
+    "GET /v1/agents/{id}/files/{path...}/readers": Row(query="?version=1"),
     "GET /v1/agents/{id}/files/{path...}/explain": Row(),
     "POST /v1/agents/{id}/files/{path...}/restore": Row({"version": 1}, admins_only=True),
     "POST /v1/agents/{id}/files/{path...}/render": Row(_FILE),

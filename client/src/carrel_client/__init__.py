@@ -90,6 +90,8 @@ if TYPE_CHECKING:
         ProvenanceFile,
         TimeLine,
         TimeLineItem,
+        VersionReader,
+        VersionReaders,
     )
     from carrel_client.run_parts import RunParts
     from carrel_client.runs import Difference, Heartbeat, Run, RunEventPage, RunWorkspace
@@ -129,7 +131,7 @@ _MODULES: Final = {
     "prompts": ("Prompt", "PromptBlock", "PromptFlaw"),
     "provenance": (
         *("Author", "FileReview", "LayerVersion", "Provenance", "ProvenanceEntry"),
-        *("ProvenanceFile", "TimeLine", "TimeLineItem"),
+        *("ProvenanceFile", "TimeLine", "TimeLineItem", "VersionReader", "VersionReaders"),
     ),
     "run_parts": ("RunParts",),
     "runs": ("Difference", "Heartbeat", "Run", "RunEventPage", "RunWorkspace"),
@@ -252,6 +254,8 @@ __all__ = [
     "UnusableWorkspace",
     "ValidationError",
     "Version",
+    "VersionReader",
+    "VersionReaders",
     "VersionSource",
     "Webhook",
     "Workspace",

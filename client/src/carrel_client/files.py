@@ -15,7 +15,8 @@ from carrel_client.file_commits import FileCommits
 from carrel_client.file_models import File, FileRow, Skill, file_from_json, rows_from_json
 from carrel_client.history import Explanation, Version, explanation_from_json, versions_from_json
 from carrel_client.http_messages import HttpRequest
-from carrel_client.models import models_from_json
+from carrel_client.models import model_from_json, models_from_json
+from carrel_client.provenance import VersionReaders
 from carrel_client.requests import (
     api_path,
     encode_segment,
@@ -271,6 +272,17 @@ class Files(FileCommits[Driver]):
                     "POST", path, body, headers=headers, idempotency_key=idempotency_key
                 )
             )
+        )
+
+    @operation
+    def readers(
+        self, path: str, version: int, *, cursor: str = "", limit: int = 50
+    ) -> Steps[VersionReaders]:
+        """A page of the runs that read a version of a file, newest first."""
+        query = {"version": str(version), "limit": str(limit)}
+        query |= {"cursor": cursor} if cursor else {}
+        return model_from_json(
+            VersionReaders, (yield from get_json(self._path(path, "readers"), query))
         )
 
     @operation

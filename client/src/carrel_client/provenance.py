@@ -111,6 +111,27 @@ class TimeLine(Model):
     """Cursor of the next page."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionReader(Model):
+    """A run that read a version of a file."""
+
+    run_id: str
+    workflow_id: str
+    agent_id: str | None
+    session_id: str | None
+    status: str
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionReaders(Model):
+    """A page of the runs that read a version, newest first; it may be short."""
+
+    items: tuple[VersionReader, ...] = model_list_field(VersionReader)
+    next: str | None
+    """Cursor of the next page."""
+
+
 def get_time_line(run_id: str, cursor: str, limit: int) -> Steps[TimeLine]:
     """Raises InvalidResponse."""
     query = {"limit": str(limit)} | ({"cursor": cursor} if cursor else {})

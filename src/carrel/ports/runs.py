@@ -40,6 +40,21 @@ class Runs(Protocol):
         Those of a session need the scope of its agent.
         """
 
+    async def list_with_layer(
+        self,
+        layer: Scope,
+        revisions: tuple[int, int | None],
+        *,
+        scope: Scope | None = None,
+        before: str = "",
+        limit: int = 100,
+    ) -> tuple[Run, ...]:
+        """Return runs by id descending whose snapshot has a layer at one of these revisions.
+
+        From the first revision up to the second, which is not included; None has no end. `scope`
+        is the workspace of the runs.
+        """
+
     async def newest_by_scope(self, tenant: str, scopes: Sequence[Scope]) -> tuple[Run | None, ...]:
         """Return the newest run of each scope (by id), None if it has none."""
 

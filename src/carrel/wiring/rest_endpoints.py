@@ -37,6 +37,7 @@ from carrel.server.rest.files import (
     overlay_api,
     pins,
     skills,
+    version_readers,
 )
 from carrel.server.rest.memory_stores import memories as store_memories
 from carrel.server.rest.memory_stores import stores, versions
@@ -51,6 +52,7 @@ _MODULES: Final = (
     drafts,
     impacts,
     skills,
+    version_readers,
     runs,
     prompts,
     events,

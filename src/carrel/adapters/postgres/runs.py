@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import asyncpg
 from msgspec.structs import replace
@@ -23,6 +24,8 @@ from carrel.core.runs import Audience, Run, RunStatus, Snapshot, SnapshotLayer
 from carrel.core.store.event import RUN_ENDED_BY_STATUS
 from carrel.core.store.idempotency import IdempotencyKey, number_from_id
 from carrel.ports import request_scope
+
+MAX_REVISION: Final = 2**62
 
 
 class PostgresRuns:
@@ -84,6 +87,24 @@ class PostgresRuns:
         else:
             name = (scope.tenant, scope.kind, scope.name)
             rows = await self._database.rows("list_runs_of_scope", *parameters, *name, session)
+        return tuple(map(_run_from_row, rows))
+
+    async def list_with_layer(
+        self,
+        layer: Scope,
+        revisions: tuple[int, int | None],
+        *,
+        scope: Scope | None = None,
+        before: str = "",
+        limit: int = 100,
+    ) -> tuple[Run, ...]:
+        first, end = revisions
+        scope_filter = (scope.kind, scope.name) if scope else (None, None)
+        parameters = (
+            *(layer.tenant, layer.kind, layer.name, first, end or MAX_REVISION),
+            *(before or None, limit, *scope_filter),
+        )
+        rows = await self._database.rows("runs_with_layer", *parameters)
         return tuple(map(_run_from_row, rows))
 
     async def newest_by_scope(self, tenant: str, scopes: Sequence[Scope]) -> tuple[Run | None, ...]:

@@ -459,6 +459,21 @@ SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r
    AND ($2::text IS NULL OR r.id < $2) AND ($7::text IS NULL OR r.session = $7)
  ORDER BY r.id DESC LIMIT $3;
 
+-- name: runs_with_layer
+SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author,
+       r.started_at, r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session,
+       r.reported_at, r.abandoned_at, r.reason,
+       (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision)
+                         ORDER BY l.position)
+          FROM run_layer AS l JOIN scope AS f ON f.id = l.scope WHERE l.run = r.id)
+  FROM scope AS w
+  JOIN run_layer AS k ON k.scope = w.id AND k.revision >= $4 AND k.revision < $5
+  JOIN run AS r ON r.id = k.run AND r.tenant = $1
+  JOIN scope AS s ON s.id = r.scope
+ WHERE w.tenant = $1 AND w.kind = $2 AND w.name = $3 AND ($6::text IS NULL OR r.id < $6)
+   AND ($8::text IS NULL OR (s.kind = $8 AND s.name = $9))
+ ORDER BY r.id DESC LIMIT $7;
+
 -- name: newest_runs
 SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author,
        r.started_at, r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session,

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from json.encoder import encode_basestring_ascii as quoted
 from sqlite3 import Connection
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -19,6 +20,8 @@ from carrel.core.identifiers import Scope, TimestampMs
 from carrel.core.runs import Audience, Run, RunStatus, SnapshotLayer
 from carrel.core.store.event import RUN_ENDED_BY_STATUS, RUN_STARTED
 from carrel.core.store.idempotency import IdempotencyKey, number_from_id
+
+MAX_REVISION: Final = 2**62
 
 
 class SqliteRuns:
@@ -60,6 +63,23 @@ class SqliteRuns:
         scope_filter = (scope.kind, scope.name) if scope else (None, None)
         parameters = (tenant, before or "~", limit, *scope_filter, session)
         return self._read_runs("list_runs", parameters)
+
+    async def list_with_layer(
+        self,
+        layer: Scope,
+        revisions: tuple[int, int | None],
+        *,
+        scope: Scope | None = None,
+        before: str = "",
+        limit: int = 100,
+    ) -> tuple[Run, ...]:
+        first, end = revisions
+        scope_filter = (scope.kind, scope.name) if scope else (None, None)
+        parameters = (
+            *(layer.tenant, layer.kind, layer.name, first, end or MAX_REVISION),
+            *(before or "~", limit, *scope_filter),
+        )
+        return self._read_runs("runs_with_layer", parameters)
 
     async def newest_by_scope(self, tenant: str, scopes: Sequence[Scope]) -> tuple[Run | None, ...]:
         ask = (scopes_to_json(dict.fromkeys(scopes)), tenant)

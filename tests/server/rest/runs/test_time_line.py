@@ -32,7 +32,7 @@ async def read_all(client: httpx.AsyncClient, run: str, limit: int) -> list[Any]
     items: list[Any] = []
     cursor = ""
     while cursor is not None:
-        query = {"limit": limit, **({"cursor": cursor} if cursor else {})}
+        query: dict[str, Any] = {"limit": limit, **({"cursor": cursor} if cursor else {})}
         answer = await client.get(f"/v1/runs/{run}/timeline", params=query)
         assert answer.status_code == 200, answer.text
         assert len(answer.json()["items"]) <= limit
