@@ -89,8 +89,8 @@ async def test_two_runs_and_a_run_with_now(acme: OverlayTenant) -> None:
         "SOUL.md": "changed"
     }
     assert statuses(await compare(acme, f"run:{second.id}", "agent:marco")) == {}
-    one = await compare(acme, f"run:{first.id}/SOUL.md", f"run:{second.id}")
-    assert statuses(one) == {"SOUL.md": "changed"}
+    narrowed = await compare(acme, f"run:{first.id}/SOUL.md", f"run:{second.id}")
+    assert statuses(narrowed) == {"SOUL.md": "changed"}
 
 
 async def test_two_versions_of_a_file_and_two_files(acme: OverlayTenant) -> None:
@@ -138,8 +138,8 @@ async def test_a_pruned_version_is_unknown_and_never_shown_as_absent(
 async def test_pages_follow_each_other_and_statuses_filter(acme: OverlayTenant) -> None:
     for n in range(5):
         await acme.write(acme.sales, Path(f"docs/{n}.md"), b"text\n")
-    wanted = frozenset({ComparisonStatus.ONLY_LEFT})
-    options: dict[str, Any] = {"statuses": wanted, "prefix": "docs/", "limit": 2}
+    only_left = frozenset({ComparisonStatus.ONLY_LEFT})
+    options: dict[str, Any] = {"statuses": only_left, "prefix": "docs/", "limit": 2}
     paths: list[str] = []
     after: str | None = ""
     while after is not None:

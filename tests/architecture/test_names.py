@@ -92,7 +92,18 @@ def bare_names(tree: ast.AST) -> list[tuple[int, str]]:
         and name.strip("_").lower() in BARE_WORDS
     ]
     allowed = api_fields(tree) if bound else set()
-    return [(getattr(node, "lineno", 0), name) for node, name in bound if id(node) not in allowed]
+    sides = {"left"} if bound and "right" in bound_names(tree) else set()
+    return [
+        (getattr(node, "lineno", 0), name)
+        for node, name in bound
+        if id(node) not in allowed and name not in sides
+    ]
+
+
+def bound_names(tree: ast.AST) -> set[str]:
+    """All names that a module binds; beside `right`, `left` is a side."""
+    nodes = (node for node in ast.walk(tree) if isinstance(node, BINDING_NODES))
+    return {name for node in nodes if (name := bound_name(node))}
 
 
 def public_classes(tree: ast.Module) -> Iterator[str]:

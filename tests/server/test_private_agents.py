@@ -98,16 +98,13 @@ PRIVATE_ROWS: Final = {
     ),
     "GET /v1/runs/{id}": Row(refusal=404),
     "PATCH /v1/runs/{id}": Row({}, refusal=404),
-    "GET /v1/runs/{id}/files": Row(refusal=404),
+    **{
+        f"GET /v1/runs/{{id}}/{part}": Row(refusal=404)
+        for part in ("files", "diff", "events", "prompt", "provenance", "timeline")
+    },
     "GET /v1/runs/{id}/files/{path...}": Row(refusal=404),
-    "GET /v1/runs/{id}/diff": Row(refusal=404),
-    "GET /v1/runs/{id}/events": Row(refusal=404),
     "GET /v1/runs/{id}/events/poll": Row(query="?timeout=0", refusal=404),
-    "GET /v1/runs/{id}/prompt": Row(refusal=404),
-    "GET /v1/runs/{id}/provenance": Row(refusal=404),
-    "GET /v1/runs/{id}/timeline": Row(refusal=404),
-    "POST /v1/runs/{id}/cancel": Row({}, refusal=404),
-    "POST /v1/runs/{id}/heartbeat": Row({}, refusal=404),
+    **{f"POST /v1/runs/{{id}}/{part}": Row({}, refusal=404) for part in ("cancel", "heartbeat")},
     "GET /v1/approvals/{id}": Row(refusal=404),
 }
 """Endpoints that open what is private to one agent."""
@@ -122,7 +119,7 @@ OTHER_ROWS: Final = {
     "GET /v1/inbox": "test_listings_omit_what_is_private",
     "GET /v1/inbox/pins": "tests/server/rest/test_inbox.py",
     "GET /v1/inbox/dreams": "tests/server/rest/test_inbox.py",
-    "GET /v1/compare": "test_only_callers_with_access_compare",
+    "GET /v1/compare": "tests/server/rest/test_compare.py",
     "GET /v1/search": "test_listings_omit_what_is_private",
     "POST /graphql": "test_listings_omit_what_is_private",
     "GET /v1/events": "test_events_of_private_agents_are_for_their_people",
@@ -221,16 +218,6 @@ async def test_only_callers_with_access_start_runs(office: Office) -> None:
             assert is_refused(response) is (caller not in OPEN_TO), (caller, response.text)
             replay = await client.post("/v1/runs", json={"replayOf": office.private.run})
             assert is_refused(replay) is (caller not in OPEN_TO), (caller, replay.text)
-
-
-async def test_only_callers_with_access_compare(office: Office) -> None:
-    for caller, client in office.private.callers.items():
-        for side in (f"agent:{office.private.agent}", f"run:{office.private.run}"):
-            for sides in ({"left": side, "right": "defaults"}, {"left": "defaults", "right": side}):
-                response = await client.get("/v1/compare", params=sides)
-                if response.status_code == 404 and "confined" in response.text:
-                    continue  # the defaults are not open to this caller
-                assert is_refused(response) is (caller not in OPEN_TO), (caller, response.text)
 
 
 async def test_a_dry_run_opens_nothing_that_the_request_itself_does_not(office: Office) -> None:

@@ -12,6 +12,8 @@ from carrel.actions.overlay import stacks
 from carrel.actions.overlay.agent_layers import load_classes, load_resolver
 from carrel.actions.runs import runs, snapshots
 from carrel.core.access import Actor, Permission
+from carrel.core.agents.agent import agent_from_record
+from carrel.core.agents.template import template_from_record
 from carrel.core.comparison import (
     ComparedKind,
     ComparisonReference,
@@ -155,9 +157,9 @@ async def _load_run(
     run = await runs.get(ports, actor, reference.name)
     name = run.workflow_id
     if reference.path is not None:
-        found = await snapshots.find_files(ports, run, [reference.path])
+        files_at_path = await snapshots.find_files(ports, run, [reference.path])
         await snapshots.verify_snapshot_kept(ports, run)
-        return ComparedSide(reference, run.id, name, found)
+        return ComparedSide(reference, run.id, name, files_at_path)
     workspace = await snapshots.load_manifest(ports, run, prefix)
     return ComparedSide(reference, run.id, name, workspace.files)
 
@@ -179,7 +181,9 @@ async def _load_stack(
     is_agent = reference.kind is ComparedKind.AGENT
     record_type = RecordType.AGENT if is_agent else RecordType.TEMPLATE
     [record] = await ports.records.get(actor.tenant, record_type, [stack[0].name])
-    return stack, str(record.body.get("name", reference.name)) if record else reference.name
+    if record is None:
+        return stack, reference.name
+    return stack, (agent_from_record if is_agent else template_from_record)(record).name
 
 
 async def _load_layers(

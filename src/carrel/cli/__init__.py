@@ -45,6 +45,7 @@ _MODULES: Final = {
     "invite": "people",
     "entries": "sessions",
     "skills": "ls",
+    "compare": "diff",
 }
 
 

@@ -1,8 +1,8 @@
-"""`carrel diff`: compares two versions of a file."""
+"""`carrel diff` compares two versions of a file, `carrel compare` any two sides."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -10,6 +10,16 @@ from carrel.cli import formatting
 from carrel.cli.connection import files_of, run_on_server
 from carrel.cli.console import print_json, server_options
 from carrel.cli.targets import FILE, Target
+
+if TYPE_CHECKING:
+    from carrel_client import AsyncClient, ComparedPath
+
+_STYLES: Final = {
+    **{"changed": "yellow", "only-left": "red", "only-right": "green"},
+    **{"same": "dim", "unknown": "magenta"},
+}
+_DIFFERENT: Final = ("changed", "only-left", "only-right", "unknown")
+_PAGE: Final = 500
 
 
 @click.command()
@@ -35,3 +45,64 @@ def diff(file: Target, as_json: bool, old: int | None, new: int | None, **option
         print_json({"path": file.path, "from": old, "to": new, "diff": text})
     else:
         formatting.print_diff(text)
+
+
+@click.command()
+@click.argument("left")
+@click.argument("right")
+@server_options
+@click.option("--prefix", default="", help="Only paths that start with this.")
+@click.option("--all", "with_same", is_flag=True, help="List equal files too.")
+@click.option("--raw", is_flag=True, help="Compare the texts before placeholders are replaced.")
+@click.option("--diff", is_flag=True, help="Print unified diffs.")
+def compare(left: str, right: str, as_json: bool, with_same: bool, **options: Any) -> None:
+    """Compare the files of two agents, layers, runs or versions.
+
+    A side is agent:NAME, template:NAME, workspace:ID, defaults or run:ID; then /PATH for one file;
+    then @TIME (2026-11-01T00:00:00Z) for the files of a time, or @vN for a version of the file.
+    Exit code 0, whether they differ or not.
+
+    \b
+    carrel compare agent:ada agent:bob
+    carrel compare agent:ada@2026-11-01T00:00:00Z agent:ada --diff
+    carrel compare template:support/SOUL.md agent:ada
+    """
+
+    filters = {name: options.pop(name) for name in ("prefix", "raw", "diff")}
+    statuses = () if with_same else _DIFFERENT
+
+    async def load(client: AsyncClient) -> list[ComparedPath]:
+        rows: list[ComparedPath] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            page = await client.compare(
+                left, right, statuses=statuses, cursor=cursor, limit=_PAGE, **filters
+            )
+            rows += page.items
+            cursor = page.next
+        return rows
+
+    rows = run_on_server(load, options, as_json=as_json)
+    if as_json:
+        print_json({"left": left, "right": right, "items": [dict(row.facts) for row in rows]})
+    elif filters["diff"]:
+        for row in rows:
+            _print_diff(row)
+    else:
+        table = [_row(row) for row in rows]
+        headers = ("path", "status", "left", "right")
+        formatting.print_table(headers, table, right_aligned=("left", "right"))
+
+
+def _print_diff(row: ComparedPath) -> None:
+    formatting.print_diff(row.diff or "")
+    if row.diff is None or row.diff_truncated:
+        reason = "too large for a diff" if row.diff is None else "the diff is cut"
+        click.echo(formatting.printable(f"{row.path}: {row.status}, {reason}"), err=True)
+    elif row.status == "unknown":
+        click.echo(formatting.printable(f"{row.path}: its versions were pruned"), err=True)
+
+
+def _row(row: ComparedPath) -> list[formatting.Cell]:
+    versions = ("" if side is None else f"v{side.version}" for side in (row.left, row.right))
+    return [row.path, (row.status, _STYLES.get(row.status, "")), *versions]
