@@ -28,7 +28,7 @@ from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.runs import Run, RunStatus
 from carrel.core.store.blob import Blob
 from carrel.core.store.commit import Applied, Write
-from carrel.core.store.entry import Entry
+from carrel.core.store.entry import OFFERED_REMOVAL, Entry
 from carrel.core.store.record import RecordChange, RecordType
 
 pytestmark = pytest.mark.anyio
@@ -47,7 +47,7 @@ class History:
     blobs: list[Blob]
     random: random.Random
     agents: dict[str, AgentRecord] = field(default_factory=dict)
-    files: dict[tuple[str, Path], Entry] = field(default_factory=dict)
+    files: dict[tuple[str, Path], tuple[Entry | None, str]] = field(default_factory=dict)
     days: dict[tuple[RecordType, str], int] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
     prompts: dict[str, Mapping[str, int]] = field(default_factory=dict)
@@ -81,11 +81,13 @@ class History:
         path, pick = self.random.choice(PATHS), self.random
         blob, base = pick.choice(self.blobs), pick.choice([None, *self.blobs])
         entry = None if pick.random() < 0.3 else Entry(blob, base)
-        if entry is None:
-            self.files.pop((agent, path), None)
+        reviewed = pick.choice([None, None, self.blobs[0].digest, OFFERED_REMOVAL])
+        if entry is None and reviewed is None:
+            if self.files.get((agent, path), (None, ""))[0] is not None:
+                del self.files[agent, path]
         else:
-            self.files[agent, path] = entry
-        return Write(Scope(ACME, ScopeKind.AGENT, agent), path, entry)
+            self.files[agent, path] = entry, reviewed or ""
+        return Write(Scope(ACME, ScopeKind.AGENT, agent), path, entry, reviewed=reviewed)
 
     async def write_day(self, number: int) -> None:
         """Create, change or delete a memory or a promotion."""
@@ -129,8 +131,8 @@ class History:
                 counts.update(("", _group(agent)) for agent in self.agents.values())
             case TallyKind.FILES:
                 counts.update(
-                    (path.text, SEPARATOR.join((_group(self.agents[agent]), *_state(entry))))
-                    for (agent, path), entry in self.files.items()
+                    (path.text, SEPARATOR.join((_group(self.agents[agent]), *_state(*file))))
+                    for (agent, path), file in self.files.items()
                     if agent in self.agents
                 )
             case TallyKind.RUNS:
@@ -151,11 +153,13 @@ def _group(agent: AgentRecord) -> str:
     return SEPARATOR.join((agent.template_id or "", agent.pins or "", visibility))
 
 
-def _state(entry: Entry) -> tuple[str, str]:
+def _state(entry: Entry | None, reviewed: str) -> tuple[str, str, str]:
+    if entry is None:
+        return "none", "", reviewed
     if entry.base is None:
-        return "own", ""
+        return "own", "", reviewed
     state = "pin" if entry.blob == entry.base else "override"
-    return state, entry.base.digest.removeprefix("sha256:")
+    return state, entry.base.digest.removeprefix("sha256:"), reviewed
 
 
 async def read_counts(ports: Ports, kind: TallyKind) -> Counts:

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from carrel_client.items import Item, ItemRow
     from carrel_client.local_directory.materialize import MaterializeResult
     from carrel_client.memories import Dream, Memory
-    from carrel_client.pins import BulkAcceptOutcome, DefaultsStatus, Pin
+    from carrel_client.pins import DefaultsStatus, Pin
     from carrel_client.prompts import Prompt, PromptBlock, PromptFlaw
     from carrel_client.provenance import (
         Author,
@@ -92,6 +92,13 @@ if TYPE_CHECKING:
         TimeLineItem,
         VersionReader,
         VersionReaders,
+    )
+    from carrel_client.reviews import (
+        BulkAcceptOutcome,
+        BulkReview,
+        MergeProposal,
+        PinnedVersions,
+        Review,
     )
     from carrel_client.run_parts import RunParts
     from carrel_client.runs import Difference, Heartbeat, Run, RunEventPage, RunWorkspace
@@ -127,7 +134,8 @@ _MODULES: Final = {
     "items": ("Item", "ItemRow"),
     "local_directory.materialize": ("MaterializeResult",),
     "memories": ("Dream", "Memory"),
-    "pins": ("BulkAcceptOutcome", "DefaultsStatus", "Pin"),
+    "pins": ("DefaultsStatus", "Pin"),
+    "reviews": ("BulkAcceptOutcome", "BulkReview", "MergeProposal", "PinnedVersions", "Review"),
     "prompts": ("Prompt", "PromptBlock", "PromptFlaw"),
     "provenance": (
         *("Author", "FileReview", "LayerVersion", "Provenance", "ProvenanceEntry"),
@@ -156,6 +164,7 @@ __all__ = [
     "AuditKey",
     "Author",
     "BulkAcceptOutcome",
+    "BulkReview",
     "Busy",
     "CapabilityNotProvided",
     "CarrelError",
@@ -210,6 +219,7 @@ __all__ = [
     "LayerVersion",
     "MaterializeResult",
     "Memory",
+    "MergeProposal",
     "MoveFile",
     "NewEntry",
     "NotACarrelDirectory",
@@ -217,6 +227,7 @@ __all__ = [
     "PayloadTooLarge",
     "Person",
     "Pin",
+    "PinnedVersions",
     "Prompt",
     "PromptBlock",
     "PromptFlaw",
@@ -227,6 +238,7 @@ __all__ = [
     "RangeNotSatisfiable",
     "Refusal",
     "ResponseTooLarge",
+    "Review",
     "Run",
     "RunEventPage",
     "RunParts",

@@ -27,6 +27,7 @@ from carrel_client.pins import DefaultFiles, TemplateFiles
 from carrel_client.policy import PolicyResource
 from carrel_client.purge import purge_text
 from carrel_client.requests import api_path
+from carrel_client.reviews import Reviews
 from carrel_client.runs import Run, get_run, list_runs, start_run
 from carrel_client.search import (
     Inbox,
@@ -68,6 +69,7 @@ class ApiClient(Resource[Driver]):
         self.secrets = Secrets(driver)
         self.policy = PolicyResource(driver)
         self.audit = Audit(driver)
+        self.reviews = Reviews(driver)
         self.webhooks = Webhooks(driver)
         self.agents = Agents(driver)
         self.templates = Templates(driver)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,14 @@ from carrel_client.files import Files
 from carrel_client.http_messages import HttpRequest
 from carrel_client.models import Model, model_from_json, model_list_field, wire_name
 from carrel_client.requests import api_path, get_json, items_of, send_json, send_with_retry
+from carrel_client.reviews import (
+    BulkAcceptOutcome,
+    BulkReview,
+    PinnedVersions,
+    bulk_review_from_json,
+    outcomes_from_json,
+    part_to_json,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,17 +40,11 @@ class Pin:
     """Layer that offers the latest text: `template` or `defaults`."""
     error: str | None = None
     """Why one of the contents is not available."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BulkAcceptOutcome:
-    """Outcome of a bulk accept or roll back for one agent."""
-
-    agent: str
-    """Id of the agent."""
-    success: bool
-    changed: bool
-    error: str | None
+    served: str | None = None
+    """What the agent is served: its override, else the pinned text."""
+    served_sha256: str | None = None
+    declined: bool = False
+    """Whether the offered change was declined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +86,64 @@ class DefaultsStatus(Model):
 class LayerFiles(Files[Driver]):
     """Files of a layer that agents share: a template or the defaults."""
 
+    def __init__(self, driver: Driver, *layer: str) -> None:
+        super().__init__(driver, *layer)
+        self._pins_path = (*layer, "pins")
+
     @operation
     def impact(self, path: str) -> Steps[EditImpact]:
         """Count the agents that an edit of a file would affect."""
         return model_from_json(EditImpact, (yield from get_json(self._path(path, "impact"))))
+
+    @operation
+    def accept(self, path: str, sha256: str | None) -> Steps[tuple[BulkAcceptOutcome, ...]]:
+        """Accept a reviewed text for every agent that inherits it; returns an outcome for each.
+
+        None accepts that the file was removed.
+        """
+        body = {"sha256": sha256}
+        return outcomes_from_json((yield from self._review(path, "accept", body)))
+
+    @operation
+    def accept_part(
+        self,
+        path: str,
+        sha256: str | None,
+        *,
+        count: int | None = None,
+        share: float | None = None,
+        tag: str | None = None,
+        agents: Collection[str] | None = None,
+    ) -> Steps[BulkReview]:
+        """Accept for a number, a percentage, a tag or a list of the agents; for all without one.
+
+        The same number or share chooses the same agents again.
+        """
+        part = part_to_json(count, share, tag, agents)
+        body = {"sha256": sha256, **({"part": part} if part else {})}
+        return bulk_review_from_json((yield from self._review(path, "accept", body)))
+
+    @operation
+    def decline(self, path: str, sha256: str | None, reason: str) -> Steps[BulkReview]:
+        """Decline an offered text for every agent; the next one is offered again."""
+        body = {"sha256": sha256, "reason": reason}
+        return bulk_review_from_json((yield from self._review(path, "decline", body)))
+
+    @operation
+    def roll_back(self, path: str, sha256: str) -> Steps[tuple[BulkAcceptOutcome, ...]]:
+        """Roll back what was accepted together; returns an outcome for each agent."""
+        body = {"sha256": sha256}
+        return outcomes_from_json((yield from self._review(path, "rollback", body)))
+
+    @operation
+    def pinned_versions(self, path: str) -> Steps[PinnedVersions]:
+        """Count which version of a pinned file the agents have."""
+        path = api_path(*self._pins_path, path, "versions")
+        return model_from_json(PinnedVersions, (yield from get_json(path)))
+
+    def _review(self, path: str, action: str, body: Mapping[str, Any]) -> Steps[Any]:
+        request = HttpRequest("POST", api_path(*self._pins_path, path, action), body=body)
+        return (yield from send_with_retry(request)).json()
 
 
 class TemplateFiles(LayerFiles[Driver]):
@@ -96,20 +152,6 @@ class TemplateFiles(LayerFiles[Driver]):
     def __init__(self, driver: Driver, template: str) -> None:
         super().__init__(driver, "templates", template)
         self._template = template
-
-    @operation
-    def accept(self, path: str, sha256: str) -> Steps[tuple[BulkAcceptOutcome, ...]]:
-        """Accept a reviewed text for every follower; returns an outcome per agent."""
-        path = api_path("templates", self._template, "pins", path, "accept")
-        request = HttpRequest("POST", path, body={"sha256": sha256})
-        return _outcomes((yield from send_with_retry(request)).json())
-
-    @operation
-    def roll_back(self, path: str, sha256: str) -> Steps[tuple[BulkAcceptOutcome, ...]]:
-        """Roll back what was accepted for every follower; returns an outcome per agent."""
-        path = api_path("templates", self._template, "pins", path, "rollback")
-        request = HttpRequest("POST", path, body={"sha256": sha256})
-        return _outcomes((yield from send_with_retry(request)).json())
 
     def _event_scopes(self) -> Steps[frozenset[tuple[str, str]]]:
         record = yield from get_json(api_path("templates", self._template))
@@ -121,22 +163,6 @@ class DefaultFiles(LayerFiles[Driver]):
 
     def __init__(self, driver: Driver) -> None:
         super().__init__(driver, "defaults")
-
-    @operation
-    def accept(self, path: str, sha256: str) -> Steps[tuple[BulkAcceptOutcome, ...]]:
-        """Accept a reviewed default for every agent that inherits it; an outcome per agent."""
-        request = HttpRequest(
-            "POST", api_path("defaults", "pins", path, "accept"), body={"sha256": sha256}
-        )
-        return _outcomes((yield from send_with_retry(request)).json())
-
-    @operation
-    def roll_back(self, path: str, sha256: str) -> Steps[tuple[BulkAcceptOutcome, ...]]:
-        """Roll back what was accepted for all that inherit it; an outcome per agent."""
-        request = HttpRequest(
-            "POST", api_path("defaults", "pins", path, "rollback"), body={"sha256": sha256}
-        )
-        return _outcomes((yield from send_with_retry(request)).json())
 
     @operation
     def status(self) -> Steps[DefaultsStatus]:
@@ -176,6 +202,9 @@ def pin_from_json(row: Any) -> Pin:
             latest=row.get("latestContent"),
             latest_source=row.get("latestSource"),
             error=row.get("error"),
+            served=row.get("servedContent"),
+            served_sha256=row.get("servedSha256"),
+            declined=row.get("declined", False),
         )
     except (KeyError, TypeError, AttributeError):
         raise InvalidResponse("the response is not a pin") from None
@@ -183,18 +212,3 @@ def pin_from_json(row: Any) -> Pin:
 
 def pins_from_json(page: Any) -> tuple[Pin, ...]:
     return tuple(map(pin_from_json, items_of(page)))
-
-
-def _outcomes(body: Any) -> tuple[BulkAcceptOutcome, ...]:
-    try:
-        return tuple(
-            BulkAcceptOutcome(
-                agent=row["agentId"],
-                success=row["success"],
-                changed=row["changed"],
-                error=row["error"],
-            )
-            for row in body["results"]
-        )
-    except (KeyError, TypeError):
-        raise InvalidResponse("the response has no outcome for each agent") from None

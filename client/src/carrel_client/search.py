@@ -50,7 +50,8 @@ class PendingPin(Model):
     template_name: str | None
     path: str
     pinned_sha256: str | None
-    latest_sha256: str
+    latest_sha256: str | None
+    """None if the file was removed."""
     newly_offered: bool
     overridden: bool
     """Whether an accept would drop the agent's own override."""
@@ -78,7 +79,8 @@ class PendingGroup(Model):
     template_id: str | None
     """Template that the update comes from; None for the defaults."""
     template_name: str | None
-    latest_sha256: str
+    latest_sha256: str | None
+    """None if the file was removed."""
     count: int
     overridden: int
     """Agents whose own override an accept would drop."""

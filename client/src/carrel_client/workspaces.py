@@ -20,9 +20,11 @@ from carrel_client.local_directory.materialize import (
     materialize,
 )
 from carrel_client.memories import Dreams, Memories
+from carrel_client.models import model_from_json
 from carrel_client.pins import Pin, pin_from_json, pins_from_json
 from carrel_client.prompts import Prompt, PromptFlaw, get_flaws, get_prompt
 from carrel_client.requests import api_path, get_json, send_json, send_with_retry, write_headers
+from carrel_client.reviews import MergeProposal
 from carrel_client.runs import Run, get_run, list_runs, start_run
 from carrel_client.sessions import Sessions
 from carrel_client.tools import Tools
@@ -124,10 +126,55 @@ class AgentWorkspace(Files[Driver]):
         return pins_from_json((yield from get_json(api_path("agents", self._agent, "pins"))))
 
     @operation
-    def accept(self, path: str, sha256: str, *, idempotency_key: str | None = None) -> Steps[Pin]:
-        """Accept a reviewed text. Raises WorkspaceConflict if a newer one is offered."""
+    def accept(
+        self, path: str, sha256: str | None, *, idempotency_key: str | None = None
+    ) -> Steps[Pin]:
+        """Accept a reviewed text; None accepts that the file was removed.
+
+        Raises WorkspaceConflict if a newer one is offered.
+        """
         path = api_path("agents", self._agent, "pins", path, "accept")
         body = {"sha256": sha256}
+        pin = yield from send_json("POST", path, body, idempotency_key=idempotency_key)
+        return pin_from_json(pin)
+
+    @operation
+    def decline(
+        self,
+        path: str,
+        sha256: str | None,
+        reason: str,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Steps[Pin]:
+        """Decline an offered text; the next one is offered again. Raises WorkspaceConflict."""
+        path = api_path("agents", self._agent, "pins", path, "decline")
+        body = {"sha256": sha256, "reason": reason}
+        pin = yield from send_json("POST", path, body, idempotency_key=idempotency_key)
+        return pin_from_json(pin)
+
+    @operation
+    def propose_merge(self, path: str) -> Steps[MergeProposal]:
+        """Merge the offered text into the override, without storing it."""
+        path = api_path("agents", self._agent, "pins", path, "merge")
+        return model_from_json(MergeProposal, (yield from get_json(path)))
+
+    @operation
+    def merge(
+        self,
+        path: str,
+        sha256: str,
+        content: str,
+        if_match: str,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Steps[Pin]:
+        """Save a merged text as the override and pin the offered one.
+
+        Raises WorkspaceConflict if one of them changed since they were merged.
+        """
+        path = api_path("agents", self._agent, "pins", path, "merge")
+        body = {"sha256": sha256, "content": content, "ifMatch": if_match}
         pin = yield from send_json("POST", path, body, idempotency_key=idempotency_key)
         return pin_from_json(pin)
 

@@ -28,8 +28,8 @@ class InboxGroup(Struct, frozen=True):
 
     path: Path
     offered_by: Scope
-    latest: str
-    """Digest of the offered content."""
+    latest: str | None
+    """Digest of the offered content; None if the file was removed."""
     count: int
     overridden: int
     """Agents whose own override an accept would drop."""
@@ -131,10 +131,11 @@ async def load_waiting_dreams(
 
 def group_waiting(fleet: Fleet) -> Sequence[InboxGroup]:
     """Group what waits by file and the layer that offers it."""
-    parts = defaultdict[tuple[Path, Scope, str], Counter[str]](Counter)
+    parts = defaultdict[tuple[Path, Scope, str | None], Counter[str]](Counter)
+    defaults = next(scope for scope in fleet.trees if scope.kind is ScopeKind.DEFAULTS)
     for group, count in fleet.pins.items():
-        if group.is_waiting and group.offered_by is not None and group.latest is not None:
-            part = parts[group.path, group.offered_by, group.latest]
+        if group.is_waiting:
+            part = parts[group.path, group.offered_by or defaults, group.latest]
             part["all"] += count
             part["overridden"] += count * group.is_overridden
             part["new"] += count * (group.pinned is None)

@@ -13,7 +13,7 @@ from carrel.core.version import VERSION
 _READ_COMMANDS: Final = ("ls", "cat", "log", "diff", "compare", "explain", "skills")
 _WRITE_COMMANDS: Final = ("put", "edit", "rm", "mv", "cp", "mkdir", "commit", "import")
 _FILE_COMMANDS: Final = (*_READ_COMMANDS, *_WRITE_COMMANDS)
-_REVIEW_COMMANDS: Final = ("pins", "accept", "rollback")
+_REVIEW_COMMANDS: Final = ("pins", "accept", "decline", "merge", "rollback", "reviews")
 _RECORD_COMMANDS: Final = ("agents", "connect", "templates", "people", "invite")
 _CLIENT_COMMANDS: Final = (*_FILE_COMMANDS, *_REVIEW_COMMANDS, "run", "replay", *_RECORD_COMMANDS)
 _STORE_COMMANDS: Final = (
@@ -42,7 +42,10 @@ _FILE_TREE_COMMANDS: Final = ("mv", "cp", "mkdir", "rm", "commit")
 _MODULES: Final = {
     **dict.fromkeys(_FILE_TREE_COMMANDS, "file_tree"),
     "connect": "agents",
+    "decline": "accept",
     "invite": "people",
+    "merge": "pins",
+    "reviews": "rollback",
     "entries": "sessions",
     "skills": "ls",
     "compare": "diff",

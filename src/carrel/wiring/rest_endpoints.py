@@ -35,7 +35,9 @@ from carrel.server.rest.files import (
     history,
     impacts,
     overlay_api,
+    pin_decisions,
     pins,
+    reviews,
     skills,
     version_readers,
 )
@@ -68,6 +70,8 @@ _MODULES: Final = (
     templates,
     agents,
     pins,
+    pin_decisions,
+    reviews,
     sessions,
     memories,
     dreams,

@@ -9,7 +9,7 @@ from tests.support.overlay_tenant import RULES, OverlayTenant
 from tests.support.stores import overwrite_content
 from tests.support.tenants import create_tenant
 
-from carrel.actions.overlay import pin_reviews
+from carrel.actions.overlay import bulk_reviews, pin_reviews
 from carrel.core.errors import Conflict
 from carrel.core.identifiers import digest
 from carrel.ports import CorruptContent, Ports
@@ -28,7 +28,7 @@ async def test_damaged_content_is_neither_accepted_nor_rolled_back_to(
 
     with pytest.raises(Conflict, match=r"GUARDRAILS\.md"):
         await pin_reviews.accept(ports, owner, "marco", RULES, digest(BETTER))
-    [result] = await pin_reviews.accept_for_all(ports, owner, "sales", RULES, digest(BETTER))
+    [result] = await bulk_reviews.accept_for_all(ports, owner, "sales", RULES, digest(BETTER))
     assert (result.changed, type(result.problem)) == (False, Conflict)
     assert await tenant.read(RULES) == b"be good"
     [status] = [

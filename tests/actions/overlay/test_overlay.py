@@ -13,7 +13,7 @@ from carrel.actions.accounts.credentials import authenticate
 from carrel.actions.accounts.keys import KeySpec
 from carrel.actions.agents import agents, templates
 from carrel.actions.files import files
-from carrel.actions.overlay import pin_reviews
+from carrel.actions.overlay import bulk_reviews, pin_reviews
 from carrel.actions.policy import policies
 from carrel.actions.policy.policy_models import ClassRuleModel, LimitsModel, PolicyModel
 from carrel.actions.runs import runs, snapshots
@@ -103,7 +103,7 @@ async def test_only_owners_and_admins_in_person_review(tenant: OverlayTenant) ->
         with pytest.raises(Forbidden):
             await pin_reviews.accept(ports, actor, "marco", RULES, reviewed)
         with pytest.raises(Forbidden):
-            await pin_reviews.accept_for_all(ports, actor, "sales", RULES, reviewed)
+            await bulk_reviews.accept_for_all(ports, actor, "sales", RULES, reviewed)
     with pytest.raises(ValidationError):
         await pin_reviews.accept(ports, admin, "marco", SOUL, reviewed)
     assert not (await pin_reviews.accept(ports, admin, "marco", RULES, reviewed)).update_available
@@ -118,12 +118,12 @@ async def test_accepting_for_all_gives_an_outcome_per_agent(tenant: OverlayTenan
     await tenant.write(
         await tenant.agent_stack("agent-1"), RULES, b"mine", accept_template_update=True
     )
-    results = await pin_reviews.accept_for_all(ports, owner, "sales", RULES, digest(b"be better"))
+    results = await bulk_reviews.accept_for_all(ports, owner, "sales", RULES, digest(b"be better"))
     assert [result.problem for result in results] == [None] * 6
     assert [result.changed for result in results].count(False) == 1
     for name in ("marco", *(f"agent-{n}" for n in range(5))):
         assert await tenant.read(RULES, name) == b"be better"
-    stale = await pin_reviews.accept_for_all(
+    stale = await bulk_reviews.accept_for_all(
         ports, owner, "sales", RULES, Digest("sha256:" + "0" * 64)
     )
     assert all(isinstance(result.problem, WorkspaceConflict) for result in stale)

@@ -17,7 +17,7 @@ from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
-from carrel.actions.overlay import pin_reviews, stacks
+from carrel.actions.overlay import bulk_reviews, pin_reviews, stacks
 from carrel.actions.policy import policies
 from carrel.actions.policy.policy_models import ClassRuleModel, PolicyModel
 from carrel.core.access import Actor
@@ -82,7 +82,7 @@ class Model:
         text = self.upstream[template] or self.upstream["defaults"]
         if text is None:
             return
-        results = await pin_reviews.accept_for_all(
+        results = await bulk_reviews.accept_for_all(
             self.ports, self.owner, template, RULES, digest(text)
         )
         assert len(results) == len(followers)

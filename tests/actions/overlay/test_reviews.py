@@ -11,7 +11,7 @@ from carrel.actions.accounts.credentials import authenticate
 from carrel.actions.accounts.keys import KeySpec
 from carrel.actions.agents import agents, templates
 from carrel.actions.files import files, history
-from carrel.actions.overlay import pin_reviews
+from carrel.actions.overlay import bulk_reviews, pin_reviews
 from carrel.actions.policy import policies
 from carrel.actions.policy.policy_models import ClassRuleModel, LimitsModel, PolicyModel
 from carrel.core.access import Actor, CredentialKind
@@ -73,7 +73,7 @@ async def test_the_audit_has_every_review_and_override(tenant: OverlayTenant) ->
     better, good = digest(b"be better"), digest(b"be good")
     await pin_reviews.accept(ports, owner, "marco", RULES, better)
     await pin_reviews.roll_back(ports, owner, "marco", RULES)
-    await pin_reviews.accept_for_all(ports, owner, "sales", RULES, better)
+    await bulk_reviews.accept_for_all(ports, owner, "sales", RULES, better)
 
     entries = [
         entry

@@ -185,3 +185,54 @@ def test_terminal_prints_the_diff_and_asks(editor: AgentEditor, carrel: CarrelCo
     accepted, initial = carrel.json("log", f"{editor.agent}/{PATH}")["versions"]
     assert accepted["reason"].endswith(", for all")  # A declined review leaves no version.
     assert (accepted["layer"], initial["layer"]) == ("agent", "pins")
+
+
+def test_an_update_is_declined_with_a_reason_and_offered_again_by_a_rollback(
+    editor: AgentEditor, carrel: CarrelCommand
+) -> None:
+    write_update(editor)
+    assert carrel("decline", editor.agent, PATH).exit_code == 2
+    output = carrel.output("decline", editor.agent, PATH, "--reason", "not yet")
+    assert output == f"{editor.agent}: {PATH}: declined\n"
+    assert "declined" in carrel.output("pins", editor.agent)
+    assert carrel("decline", editor.agent, PATH, "--reason", "again").exit_code == 1
+    [review] = carrel.json("reviews", "--agent", editor.agent, "--decision", "declined")["items"]
+    assert (review["reason"], review["changed"]) == ("not yet", 1)
+    assert "not yet" in carrel.output("reviews", "--agent", editor.agent)
+    output = carrel.output("rollback", "--review", review["id"])
+    assert output == f"{editor.agent}: rolled back\n"
+    assert "update available" in carrel.output("pins", editor.agent)
+    assert carrel("rollback", "--review", review["id"], "--version", "1").exit_code == 2
+
+
+def test_an_update_is_merged_into_the_override(
+    editor: AgentEditor, carrel: CarrelCommand, tmp_path: Local
+) -> None:
+    before = read_directory(editor, editor.agent)
+    override = {"content": f"{before}Mine.\n", "acceptTemplateUpdate": True}
+    json_of(editor.http.put(f"/v1/agents/{editor.agent}/files/{PATH}", json=override))
+    write_update(editor, f"Theirs.\n{before}")
+    merged = f"Theirs.\n{before}Mine.\n"
+    assert carrel.output("merge", editor.agent, PATH, "--print") == merged
+    assert carrel.json("merge", editor.agent, PATH)["overridden"] is True
+    assert read_directory(editor, editor.agent) == merged
+    write_update(editor, "Other.\n")
+    assert carrel("merge", editor.agent, PATH, "--json").exit_code == 1
+    edited = tmp_path / "merged.md"
+    edited.write_text("Both.\n")
+    assert carrel.output("merge", editor.agent, PATH, "--file", str(edited)).endswith("merged\n")
+    assert read_directory(editor, editor.agent) == "Both.\n"
+
+
+def test_an_update_is_accepted_for_a_part_of_the_agents(
+    editor: AgentEditor, carrel: CarrelCommand
+) -> None:
+    follower(editor, "second")
+    digest = write_update(editor)
+    options = ("--template", editor.template, PATH, "--sha256", digest)
+    accepted = carrel.json("accept", *options, "--agent", "second")
+    assert [row["agent"] for row in accepted["results"]] == ["second"]
+    assert len(accepted["waiting"]) == 1
+    assert read_directory(editor, "second") == "Ask first.\n"
+    assert carrel("accept", editor.agent, PATH, "--yes", "--count", "1").exit_code == 2
+    assert carrel.output("rollback", "--review", accepted["reviewId"]) == "second: rolled back\n"

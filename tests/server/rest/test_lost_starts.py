@@ -31,7 +31,8 @@ SECRET_RESPONSES: Final = {
 REPEATABLE: Final = {
     *("runs_cancel", "runs_heartbeat", "sessions_close", "approvals_answer", "purge_purge"),
     *("pins_accept_for_all", "pins_accept_default_for_all"),
-    *("pins_roll_back_for_all", "pins_roll_back_default_for_all"),
+    *("pins_roll_back_for_all", "pins_roll_back_default_for_all", "reviews_roll_back"),
+    *("pins_decline_for_all", "pins_decline_default_for_all"),
     "memory_stores_redact_version",
     *(f"{layer}_files_redact" for layer in ("agents", "templates", "defaults", "workspaces")),
 }

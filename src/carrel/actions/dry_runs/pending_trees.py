@@ -143,7 +143,9 @@ class PendingTrees:
         writes = [
             write
             for write in commit.writes
-            if not write.is_deletion or _is_live(heads.get((write.scope, write.path)))
+            if not write.is_deletion
+            or write.reviewed is not None
+            or _is_live(heads.get((write.scope, write.path)))
         ]
         if exceeded := await self._quota_exceeded(commit.quotas, writes, heads):
             return exceeded
@@ -266,6 +268,7 @@ class PendingTrees:
             max(write.version_offset, previous.version_offset if previous else 0),
             write.directory,
             stored_file_id(write, previous),
+            write.reviewed,
         )
         self._changes.heads.setdefault(write.scope, {})[write.path] = head
         entry, replaced = write.entry, previous.entry if previous else None

@@ -18,7 +18,7 @@ from carrel.core.agents.agent import (
 )
 from carrel.core.errors import ValidationError
 from carrel.core.fleet.pin_groups import PinGroup
-from carrel.core.identifiers import Path, Scope
+from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 
@@ -40,7 +40,7 @@ class WaitingPin(Struct, frozen=True):
 class WaitingPinFilter(Struct, frozen=True):
     path: Path | None = None
     offered_by: Scope | None = None
-    """Template or defaults that the update comes from."""
+    """Template or defaults that the update comes from; a removal comes from the defaults."""
     only_overridden: bool = False
     """Only agents whose own override an accept would drop."""
 
@@ -51,9 +51,11 @@ class WaitingPinFilter(Struct, frozen=True):
         return self._matches(pin.path, pin.latest_from, pin.overridden)
 
     def _matches(self, path: Path, offered_by: Scope | None, is_overridden: bool) -> bool:
+        layer = self.offered_by
+        is_removal = offered_by is None and layer is not None and layer.kind is ScopeKind.DEFAULTS
         return (
             self.path in {None, path}
-            and self.offered_by in {None, offered_by}
+            and (layer in {None, offered_by} or is_removal)
             and (is_overridden or not self.only_overridden)
         )
 

@@ -42,7 +42,7 @@ async def roll_back_each(
         and (template or not is_offered_by(ScopeKind.TEMPLATE, layers, review.path))
     }
     records = {agent.id: agent for agent in agents}
-    versions = await _load_versions(review, layers_by_agent)
+    versions = await load_newest_versions(review, layers_by_agent)
     results: dict[str, BulkOutcome] = {}
     planned: dict[str, tuple[PlannedWrite, str]] = {}
     for id, layers in layers_by_agent.items():
@@ -58,7 +58,7 @@ async def roll_back_each(
     return {**results, **await review.commit_each(records, planned)}
 
 
-async def _load_versions(
+async def load_newest_versions(
     review: PinReviewSession, layers_by_agent: Mapping[str, Layers]
 ) -> VersionsByAgent:
     """Load the two newest versions of every agent's file with one query."""

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.core.agents.layers import build_stack
-from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
+from carrel.core.identifiers import Path, Scope, Stack
 from carrel.core.overlay.compose import Layers
 from carrel.core.overlay.file_classes import FileClass, FileClassRules
 from carrel.core.overlay.pins import PinStatus, pin_status
@@ -51,9 +51,8 @@ async def list_pending_pins(
 
 
 def _pinned_paths(classes: FileClassRules, shared: Mapping[Scope, Tree]) -> Sequence[Path]:
-    """Return the pinned paths that an upper layer offers."""
-    upstream_trees = [tree for scope, tree in shared.items() if scope.kind is not ScopeKind.PINS]
-    paths = sorted({path for tree in upstream_trees for path in tree.heads})
+    """Return the pinned paths that an upper layer offers, or offered and removed."""
+    paths = sorted({path for tree in shared.values() for path in (*tree.heads, *tree.tombstones)})
     return [path for path in paths if classes.class_of(path) is FileClass.PINNED]
 
 

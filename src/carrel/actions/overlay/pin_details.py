@@ -20,6 +20,7 @@ class PinDetail(Struct, frozen=True):
     pinned_tokens: int | None
     """None if there is no such text or it cannot be read."""
     latest_tokens: int | None
+    served_tokens: int | None
 
 
 async def load_pin_details(ports: Ports, statuses: Sequence[PinReview]) -> tuple[PinDetail, ...]:
@@ -35,7 +36,8 @@ async def load_pin_details(ports: Ports, statuses: Sequence[PinReview]) -> tuple
         if version_keys
         else {}
     )
-    counts = await count_tokens(ports, {b for pin in pins for b in (pin.pinned, pin.latest) if b})
+    blobs = {b for pin in pins for b in (pin.pinned, pin.latest, pin.served) if b}
+    counts = await count_tokens(ports, blobs)
 
     def tokens(blob: Blob | None) -> int | None:
         count = counts[blob.digest] if blob else None
@@ -47,7 +49,11 @@ async def load_pin_details(ports: Ports, statuses: Sequence[PinReview]) -> tuple
 
     return tuple(
         PinDetail(
-            review, find_version(review), tokens(review.pin.pinned), tokens(review.pin.latest)
+            review,
+            find_version(review),
+            tokens(review.pin.pinned),
+            tokens(review.pin.latest),
+            tokens(review.pin.served),
         )
         for review in statuses
     )

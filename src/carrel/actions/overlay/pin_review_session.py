@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from carrel.actions.overlay.stack_versions import load_versioned_path
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.core.access import Actor
+from carrel.core.agents.agent import agent_from_record
 from carrel.core.agents.layers import build_stack
 from carrel.core.errors import Busy, Conflict, NotFound, Refusal, ValidationError
-from carrel.core.identifiers import Digest, Path, ScopeKind
-from carrel.core.overlay import agent_resolution, pins
+from carrel.core.identifiers import Digest, Path, ScopeKind, TimestampMs
+from carrel.core.overlay import agent_resolution
 from carrel.core.overlay.compose import Layers
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.file_reviews import ACCEPT_PREFIX, ROLL_BACK_PREFIX
 from carrel.core.overlay.planned_writes import PlannedWrite, path_occupied_error
 from carrel.core.overlay.review_events import answered_review
+from carrel.core.overlay.review_records import (
+    REVIEW_PREFIX,
+    ReviewDecision,
+    ReviewRecord,
+    new_review_id,
+    review_change,
+)
 from carrel.core.store.commit import Applied, Commit, Outcome, PathOccupied
-from carrel.core.store.entry import Entry, Head, Version
+from carrel.core.store.entry import OFFERED_REMOVAL, Entry, Head, Version
 from carrel.core.store.idempotency import IdempotencyKey
-from carrel.core.store.record import Record, RecordType, record_revision
+from carrel.core.store.record import Record, RecordChange, RecordType, record_revision
 from carrel.core.store.tree import Tree
 from carrel.ports import CorruptContent, Ports
 
-"""Prefix of the commit reason of a roll-back."""
 FOR_ALL_SUFFIX: Final = ", for all"
 """Suffix of the commit reason of a bulk change."""
 _BATCH_SIZE: Final = 1_000
@@ -43,6 +51,13 @@ class BulkOutcome(Struct, frozen=True):
     problem: Refusal | None = None
 
 
+Plan = Callable[[str, Layers], tuple[PlannedWrite, str] | None]
+"""Plans a review of the agent with an id: the write and its reason, None without a change.
+
+Raises a Refusal, which becomes the outcome of this agent.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class PinReviewSession:
     """Reviewer's access to one pinned path, and the revisions their decision rests on."""
@@ -52,15 +67,36 @@ class PinReviewSession:
     path: Path
     rules: TenantRules
     idempotency_key: IdempotencyKey | None = None
+    at: TimestampMs = 0
+    """Time of every version that the review writes."""
     readable_digests: set[Digest] = field(default_factory=set)
     """Digests of contents that were read successfully."""
 
-    async def commit(self, agent: Record, planned: PlannedWrite, reason: str) -> Head | None:
-        """Return the agent's new head, or None if it must be planned again."""
-        [outcome] = await self.ports.trees.commit([self._build_commit(agent, planned, reason)])
+    async def commit(
+        self, agent: Record, planned: PlannedWrite, reason: str, review: ReviewRecord
+    ) -> Head | None:
+        """Commit with a record of the review.
+
+        Return the agent's new head, or None if it must be planned again.
+        """
+        id = new_review_id(self.at, self.ports.clock.new_id(REVIEW_PREFIX))
+        recorded = replace(
+            review, agent_id=agent.id, template_id=agent_from_record(agent).template_id, changed=1
+        )
+        change = review_change(self.actor.tenant, id, recorded)
+        commit = self._build_commit(agent, planned, reason, (change,))
+        [outcome] = await self.ports.trees.commit([commit])
         if isinstance(outcome, PathOccupied):
             raise path_occupied_error(outcome)
         return outcome.heads[0] if isinstance(outcome, Applied) else None
+
+    def record(
+        self, decision: ReviewDecision, reviewed: Digest | None, reason: str = ""
+    ) -> ReviewRecord:
+        """Build the record of this review."""
+        return ReviewRecord(
+            decision, self.path.text, self.at, self.actor.name, sha256=reviewed, reason=reason
+        )
 
     async def require_readable(self, planned: PlannedWrite) -> None:
         """Raise Conflict if the content to pin cannot be read."""
@@ -68,7 +104,8 @@ class PinReviewSession:
             raise problem
 
     async def _check_readable(self, planned: PlannedWrite) -> Refusal | None:
-        assert planned.write.entry
+        if planned.write.entry is None:
+            return None
         blob = planned.write.entry.blob
         if blob.digest not in self.readable_digests:
             try:
@@ -78,29 +115,22 @@ class PinReviewSession:
             self.readable_digests.add(blob.digest)
         return None
 
-    async def accept_each(
-        self, agents: Sequence[Record], source: ScopeKind | None, reviewed: Digest
+    async def change_each(
+        self, agents: Mapping[str, Record], layers_by_agent: Mapping[str, Layers], plan: Plan
     ) -> Mapping[str, BulkOutcome]:
-        """Accept for each agent; with `source`, only for those that this layer offers the file.
-
-        Returns an outcome for each of them, by id.
-        """
+        """Plan and commit for each agent; return an outcome for each, by id."""
         results: dict[str, BulkOutcome] = {}
         planned_writes: dict[str, tuple[PlannedWrite, str]] = {}
-        for id, layers in (await self.load_layers(agents)).items():
-            if source is not None and not is_offered_by(source, layers, self.path):
-                continue
+        for id, layers in layers_by_agent.items():
             try:
-                planned = pins.plan_accept(layers, self.path, reviewed)
+                planned = plan(id, layers)
             except Refusal as refusal:
                 results[id] = BulkOutcome(id, problem=refusal)
                 continue
             results[id] = BulkOutcome(id)
             if planned is not None:
-                reason = f"{accept_reason(layers, planned)}{FOR_ALL_SUFFIX}"
-                planned_writes[id] = planned, reason
-        records = {agent.id: agent for agent in agents}
-        return {**results, **await self.commit_each(records, planned_writes)}
+                planned_writes[id] = planned
+        return {**results, **await self.commit_each(agents, planned_writes)}
 
     async def load_layers(self, agents: Sequence[Record]) -> Mapping[str, Layers]:
         """Return the layers of each agent at the path, by id, with one read."""
@@ -131,15 +161,22 @@ class PinReviewSession:
                 results[id] = BulkOutcome(id, changed=problem is None, problem=problem)
         return results
 
-    def _build_commit(self, agent: Record, planned: PlannedWrite, reason: str) -> Commit:
+    def _build_commit(
+        self,
+        agent: Record,
+        planned: PlannedWrite,
+        reason: str,
+        changes: tuple[RecordChange, ...] = (),
+    ) -> Commit:
         return Commit(
             (planned.write,),
             self.actor.name,
             reason,
-            self.ports.clock.now(),
+            self.at,
             expects=planned.expects,
             collection_revisions=self.rules.collection_revisions,
             record_revisions=(record_revision(agent),),
+            changes=changes,
             path_checks=planned.path_checks,
             max_versions=self.rules.policy.limits_of(planned.write.scope).max_versions,
             audit_subjects=(f"{RecordType.AGENT}/{planned.write.scope.name}",),
@@ -157,14 +194,32 @@ async def start_review(
     rules = await load_rules(ports, actor.tenant)
     if rules.policy.classes.class_of(path) is not FileClass.PINNED:
         raise ValidationError(f"{path} is not pinned: it needs no review")
-    return PinReviewSession(ports, actor, path, rules, idempotency_key)
+    return PinReviewSession(ports, actor, path, rules, idempotency_key, ports.clock.now())
 
 
 def is_offered_by(kind: ScopeKind, layers: Layers, path: Path) -> bool:
     """Return whether the nearest upper layer that has the file is of this kind."""
-    offering = (tree for tree in agent_resolution.upstream_layers(layers) if tree.entry(path))
-    nearest = next(offering, None)
+    nearest = nearest_offer(layers, path)
     return nearest is not None and nearest.scope.kind is kind
+
+
+def inherits_from(kind: ScopeKind, layers: Layers, path: Path, *, is_removal: bool) -> bool:
+    """Return whether a bulk review of the template's file, or the default, concerns an agent.
+
+    A default does not concern an agent whose template has the file, nor a removal one without pin.
+    """
+    if is_removal:
+        entry = agent_resolution.pinned_entry(path, layers)
+        if entry is None or entry.base is None:
+            return False
+    nearest = nearest_offer(layers, path)
+    return kind is ScopeKind.TEMPLATE or nearest is None or nearest.scope.kind is kind
+
+
+def nearest_offer(layers: Layers, path: Path) -> Tree | None:
+    """Return the nearest upper layer that has the file."""
+    upper = agent_resolution.upstream_layers(layers)
+    return next((tree for tree in upper if tree.entry(path)), None)
 
 
 def _refusal_from_outcome(outcome: Outcome) -> Refusal | None:
@@ -181,10 +236,12 @@ def accept_reason(layers: Layers, planned: PlannedWrite) -> str:
 
 def describe_change(layers: Layers, planned: PlannedWrite) -> str:
     """Describe the reviewed digests before and after, for history and audit."""
-    write, pinned_entry = planned.write, agent_resolution.pinned_entry(planned.write.path, layers)
-    assert write.entry and write.entry.base
-    before = pinned_entry.base.digest if pinned_entry and pinned_entry.base else "nothing"
-    return f", from {before} to {write.entry.base.digest}"
+    before, after = agent_resolution.pinned_entry(planned.write.path, layers), planned.write.entry
+    return f", from {_reviewed_digest(before)} to {_reviewed_digest(after)}"
+
+
+def _reviewed_digest(entry: Entry | None) -> str:
+    return entry.base.digest if entry and entry.base else OFFERED_REMOVAL
 
 
 async def find_previous_review(

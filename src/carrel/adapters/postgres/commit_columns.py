@@ -85,7 +85,7 @@ class CommitColumns:
             *transpose(list(self._collections), 2),
             *transpose(self._blob_rows, 2),
             *transpose(self._commit_rows, 5),
-            *transpose(self._write_rows, 3),
+            *transpose(self._write_rows, 4),
             *self.locks(),
             *numeric_columns(self._path_numbers, 1),
             *numeric_columns(self._blob_numbers, 2),
@@ -150,7 +150,8 @@ class CommitColumns:
                 entry = Entry(stored_blob, stored_base, entry.type, entry.attributes)
             columns = (versions[index], revisions[index], timestamps[index])
             offset, file_id = offsets[index] or 0, file_ids[index]
-            heads.append(Head(write.path, *columns, entry, offset, write.directory, file_id))
+            facts = (write.directory, file_id, write.reviewed)
+            heads.append(Head(write.path, *columns, entry, offset, *facts))
         return heads
 
     def _add(self, commit: Commit) -> None:
@@ -214,7 +215,7 @@ class CommitColumns:
             blob = entry and self._blob_index(entry.blob)
             base = entry and entry.base and self._blob_index(entry.base)
             source = write.source and source_to_text(write.source)
-            self._write_rows.append((_type(write), write.file_id, source))
+            self._write_rows.append((_type(write), write.file_id, source, write.reviewed))
             is_last = last[path_index] == position
             attributes = write.directory or (entry and entry.attributes) or FileAttributes()
             columns = (write.version_offset, attributes.mode, attributes.mtime_ns)

@@ -44,26 +44,26 @@ def digest_bytes(digest: Digest) -> bytes:
 
 
 def head_from_row(path: Path, row: Row, start: int) -> Head:
-    """Build a head from fourteen columns of the row, starting at `start`.
+    """Build a head from fifteen columns of the row, starting at `start`.
 
     version, revision, at, content, digest, size, type, base, base digest, base size, offset, mode,
-    modification time, file id.
+    modification time, file id, reviewed offer.
     """
-    version, revision, at, content, digest, size, media_type, *rest = row[start : start + 14]
-    base, base_digest, base_size, offset, mode, mtime_ns, file_id = rest
+    version, revision, at, content, digest, size, media_type, *rest = row[start : start + 15]
+    base, base_digest, base_size, offset, mode, mtime_ns, file_id, reviewed = rest
     if content is None:
         directory = FileAttributes(mode, mtime_ns) if media_type == DIRECTORY_TYPE else None
-        return Head(path, version, revision, at, None, offset, directory)
+        return Head(path, version, revision, at, None, offset, directory, None, reviewed)
     base_blob = None if base is None else blob_from_row(base, base_digest, base_size)
     attributes = None if mode is mtime_ns is None else FileAttributes(mode, mtime_ns)
     blob = blob_from_row(content, digest, size)
     entry = Entry(blob, base_blob, media_type or MARKDOWN, attributes)
-    return Head(path, version, revision, at, entry, offset, None, file_id)
+    return Head(path, version, revision, at, entry, offset, None, file_id, reviewed)
 
 
 def version_from_row(path: Path, row: Row, start: int) -> Version:
     """From a head's columns, author, reason, run, redacted and source."""
-    author, reason, run, redacted, source = row[start + 14 : start + 19]
+    author, reason, run, redacted, source = row[start + 15 : start + 20]
     head = head_from_row(path, row, start)
     return Version(head, author, reason, run, bool(redacted), source_from_text(source))
 

@@ -63,7 +63,8 @@ ALTER TABLE content_part ALTER COLUMN data SET STORAGE EXTERNAL;
 -- Current head of each path. `content` NULL is a tombstone, which continues the version numbers, or
 -- a directory that may be empty if its `type` is 'inode/directory'. A stack of layers shows
 -- `version` + `version_offset`. `mode` and `mtime_ns` (nanoseconds) are NULL unless a command set
--- them. `file_id` is NULL for a file that began as version 1 of its path.
+-- them. `file_id` is NULL for a file that began as version 1 of its path. `reviewed` is the digest of
+-- an offered content that a person reviewed and did not take, or 'nothing' for an offered removal.
 CREATE TABLE entry (
     scope    bigint NOT NULL,
     path     text COLLATE "C" NOT NULL,
@@ -79,6 +80,7 @@ CREATE TABLE entry (
     mode     integer,
     mtime_ns bigint,
     file_id  text,
+    reviewed text,
     PRIMARY KEY (scope, path)
 ) WITH (fillfactor = 70);
 
@@ -104,6 +106,7 @@ CREATE TABLE version (
     mtime_ns bigint,
     redacted smallint NOT NULL DEFAULT 0,
     file_id  text,
+    reviewed text,
     source   text,
     PRIMARY KEY (scope, path, version)
 );

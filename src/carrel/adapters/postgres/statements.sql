@@ -40,15 +40,15 @@ SELECT acquire_global_lock(), reset_event_xids();
 
 -- name: apply_commits
 SELECT * FROM apply_commits(
-    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17::text::bigint[],
-    $18::text::boolean[], $19::text::integer[], $20::text::bigint[], $21::text::bigint[],
-    $22::text::bigint[], $23::text::bigint[], $24::text::integer[], $25::text::integer[],
-    $26::text::integer[], $27::text::integer[], $28::text::integer[], $29::text::integer[],
-    $30::text::bigint[], $31::text::boolean[], $32::text::integer[], $33::text::bigint[],
-    $34::text::integer[], $35::text::bigint[], $36::text::bigint[], $37::text::integer[],
-    $38::text::integer[], $39::text::integer[], $40::text::integer[], $41::text::integer[],
-    $42::text::integer[], $43::text::integer[], $44::text::boolean[], $45::text::bigint[],
-    $46::text::integer[], $47::text::bigint[]);
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18::text::bigint[],
+    $19::text::boolean[], $20::text::integer[], $21::text::bigint[], $22::text::bigint[],
+    $23::text::bigint[], $24::text::bigint[], $25::text::integer[], $26::text::integer[],
+    $27::text::integer[], $28::text::integer[], $29::text::integer[], $30::text::integer[],
+    $31::text::bigint[], $32::text::boolean[], $33::text::integer[], $34::text::bigint[],
+    $35::text::integer[], $36::text::bigint[], $37::text::bigint[], $38::text::integer[],
+    $39::text::integer[], $40::text::integer[], $41::text::integer[], $42::text::integer[],
+    $43::text::integer[], $44::text::integer[], $45::text::boolean[], $46::text::bigint[],
+    $47::text::integer[], $48::text::bigint[]);
 
 -- name: revisions
 SELECT coalesce(s.revision, 0)
@@ -58,7 +58,7 @@ SELECT coalesce(s.revision, 0)
 
 -- name: heads_by_path
 SELECT coalesce(s.revision, 0), e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id, (SELECT value FROM counter WHERE name = 'records')
+       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id, e.reviewed, (SELECT value FROM counter WHERE name = 'records')
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY
     AS w (tenant, kind, name, path, n)
   LEFT JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
@@ -69,19 +69,19 @@ SELECT coalesce(s.revision, 0), e.version, e.revision, e.at, e.content, e.digest
 
 -- name: heads_by_path_at_revision
 SELECT coalesce(w.revision, s.revision, 0), h.version, h.revision, h.at, h.content, h.digest, h.size,
-       h.type, h.base, b.digest, b.size, h.version_offset, h.mode, h.mtime_ns, h.file_id,
+       h.type, h.base, b.digest, b.size, h.version_offset, h.mode, h.mtime_ns, h.file_id, h.reviewed,
        (SELECT value FROM counter WHERE name = 'records')
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY
     AS w (tenant, kind, name, path, revision, n)
   LEFT JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
   LEFT JOIN LATERAL (
        SELECT e.version, e.revision, e.at, e.content, e.digest, e.size, e.type, e.base,
-              e.version_offset, e.mode, e.mtime_ns, e.file_id
+              e.version_offset, e.mode, e.mtime_ns, e.file_id, e.reviewed
          FROM entry AS e
         WHERE w.revision IS NULL AND e.scope = s.id AND e.path = w.path
        UNION ALL
        (SELECT v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base,
-               v.version_offset, v.mode, v.mtime_ns, v.file_id
+               v.version_offset, v.mode, v.mtime_ns, v.file_id, v.reviewed
           FROM version AS v
          WHERE v.scope = s.id AND v.path = w.path AND v.revision <= w.revision
          ORDER BY v.version DESC LIMIT 1)) AS h ON true
@@ -90,21 +90,22 @@ SELECT coalesce(w.revision, s.revision, 0), h.version, h.revision, h.at, h.conte
 
 -- name: heads_by_prefix
 SELECT w.n, coalesce(w.revision, s.revision, 0), h.path, h.version, h.revision, h.at, h.content,
-       h.digest, h.size, h.type, h.base, b.digest, b.size, h.version_offset, h.mode, h.mtime_ns, h.file_id,
+       h.digest, h.size, h.type, h.base, b.digest, b.size, h.version_offset, h.mode, h.mtime_ns, h.file_id, h.reviewed,
        (SELECT value FROM counter WHERE name = 'records')
   FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY
     AS w (tenant, kind, name, revision, n)
   LEFT JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
   LEFT JOIN LATERAL (
        SELECT e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type, e.base,
-              e.version_offset, e.mode, e.mtime_ns, e.file_id
+              e.version_offset, e.mode, e.mtime_ns, e.file_id, e.reviewed
          FROM entry AS e
         WHERE e.scope = s.id AND e.path >= $5 AND ($6::text IS NULL OR e.path < $6)
-          AND (e.content IS NOT NULL OR e.type = 'inode/directory' OR w.kind = 'agent')
+          AND (e.content IS NOT NULL OR e.type = 'inode/directory'
+               OR w.kind IN ('agent', 'template', 'defaults'))
           AND (w.revision IS NULL OR e.revision <= w.revision)
        UNION ALL
        SELECT e.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base,
-              v.version_offset, v.mode, v.mtime_ns, v.file_id
+              v.version_offset, v.mode, v.mtime_ns, v.file_id, v.reviewed
          FROM entry AS e
         CROSS JOIN LATERAL (
               SELECT * FROM version AS n
@@ -112,12 +113,13 @@ SELECT w.n, coalesce(w.revision, s.revision, 0), h.path, h.version, h.revision, 
                ORDER BY n.version DESC LIMIT 1) AS v
         WHERE e.scope = s.id AND e.path >= $5 AND ($6::text IS NULL OR e.path < $6)
           AND e.revision > w.revision
-          AND (v.content IS NOT NULL OR v.type = 'inode/directory' OR w.kind = 'agent')) AS h ON true
+          AND (v.content IS NOT NULL OR v.type = 'inode/directory'
+               OR w.kind IN ('agent', 'template', 'defaults'))) AS h ON true
   LEFT JOIN content AS b ON b.id = h.base;
 
 -- name: versions
 SELECT w.n, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest,
-       b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id, v.author, v.reason,
+       b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id, v.reviewed, v.author, v.reason,
        v.run, v.redacted, v.source
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY
     AS w (tenant, kind, name, path, version, n)
@@ -129,7 +131,7 @@ SELECT w.n, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.
 
 -- name: history
 SELECT v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest, b.size,
-       v.version_offset, v.mode, v.mtime_ns, v.file_id, v.author, v.reason,
+       v.version_offset, v.mode, v.mtime_ns, v.file_id, v.reviewed, v.author, v.reason,
        v.run, v.redacted, v.source
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id AND v.path = $4 AND v.version < $5
@@ -139,7 +141,7 @@ SELECT v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base,
 
 -- name: version_log
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest,
-       b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id, v.author, v.reason,
+       b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id, v.reviewed, v.author, v.reason,
        v.run, v.redacted, v.source
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id
@@ -150,7 +152,7 @@ SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
 
 -- name: latest_versions
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest,
-       b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id, v.author, v.reason,
+       b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id, v.reviewed, v.author, v.reason,
        v.run, v.redacted, v.source
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id
@@ -912,7 +914,7 @@ SELECT o.tenant, o.agent
 -- name: stored_versions
 SELECT s.tenant, s.kind, s.name, e.version = v.version, v.scope, v.path, v.version, v.revision,
        v.at, v.content, v.digest, v.size, v.type, v.base, b.digest, b.size, v.version_offset,
-       v.mode, v.mtime_ns, v.file_id, v.author, v.reason, v.run, v.redacted, v.source
+       v.mode, v.mtime_ns, v.file_id, v.reviewed, v.author, v.reason, v.run, v.redacted, v.source
   FROM version AS v
   JOIN scope AS s ON s.id = v.scope
   JOIN entry AS e ON e.scope = v.scope AND e.path = v.path

@@ -83,7 +83,9 @@ class CommitBatch:
             writes = [
                 write
                 for write in requested
-                if not write.is_deletion or self._is_live(write.scope, write.path)
+                if not write.is_deletion
+                or write.reviewed is not None
+                or self._is_live(write.scope, write.path)
             ]
         if exceeded := self._quota_exceeded(commit.quotas, writes):
             return exceeded
@@ -330,11 +332,12 @@ class CommitBatch:
             self._record_below(scope, path)
         state.size += count_bytes(entry) - count_bytes(before)
         file_id = stored_file_id(write, previous)
-        head = Head(path, version, revision, at, entry, offset, write.directory, file_id)
+        facts = (write.directory, file_id, write.reviewed)
+        head = Head(path, version, revision, at, entry, offset, *facts)
         key = (scope, path)
         self._heads[key] = self.written_heads[key] = head
         attributes = (write.directory if entry is None else entry.attributes) or _NO_ATTRIBUTES
-        columns = (*columns, offset, attributes.mode, attributes.mtime_ns, file_id)
+        columns = (*columns, offset, attributes.mode, attributes.mtime_ns, file_id, write.reviewed)
         row = (id, text, version, revision, at, *columns)
         self._entries[id, text] = row
         source = write.source and source_to_text(write.source)

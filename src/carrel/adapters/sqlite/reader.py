@@ -115,7 +115,7 @@ class Reader:
             row = self.db.execute(STATEMENTS["head_with_body"], parameters).fetchone()
         except DamagedPage:
             row = self.db.execute(STATEMENTS["head_without_body"], parameters).fetchone()
-            return (row[0], head_from_row(row[1:16])) if row and row[1] else (0, None)
+            return (row[0], head_from_row(row[1:17])) if row and row[1] else (0, None)
         if row is None:
             return 0, None
         if row[1] is None:
@@ -123,8 +123,8 @@ class Reader:
         if len(self._bodies) >= _MAX_CACHED_BODIES:
             self._bodies.clear()
         if row[5] is not None and row[7] <= THREAD_THRESHOLD_BYTES:
-            self._bodies[row[5]] = row[16]
-        return row[0], head_from_row(row[1:16])
+            self._bodies[row[5]] = row[17]
+        return row[0], head_from_row(row[1:17])
 
     def current_heads(self) -> Mapping[HeadKey, Head | None]:
         """Return cached heads if they are current; valid while the caller holds the lock.

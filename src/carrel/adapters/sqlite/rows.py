@@ -46,25 +46,26 @@ def digest_bytes(digest: Digest) -> bytes:
 
 
 def head_from_row(row: Row) -> Head:
-    """From path, version, revision, at, content, digest, size, type and seven more columns.
+    """From path, version, revision, at, content, digest, size, type and eight more columns.
 
-    These are base, base digest, base size, version offset, mode, modification time and file id.
+    These are base, base digest, base size, version offset, mode, modification time, file id and
+    the reviewed offer.
     """
     path, version, revision, at, content, digest, size, media_type = row[:8]
-    base, base_digest, base_size, offset, mode, mtime_ns, file_id = row[8:]
+    base, base_digest, base_size, offset, mode, mtime_ns, file_id, reviewed = row[8:]
     if content is None:
         directory = FileAttributes(mode, mtime_ns) if media_type == DIRECTORY_TYPE else None
-        return Head(Path(path), version, revision, at, None, offset, directory)
+        return Head(Path(path), version, revision, at, None, offset, directory, None, reviewed)
     base_blob = None if base is None else blob_from_row(base, base_digest, base_size)
     attributes = None if mode is mtime_ns is None else FileAttributes(mode, mtime_ns)
     blob = blob_from_row(content, digest, size)
     entry = Entry(blob, base_blob, media_type or MARKDOWN, attributes)
-    return Head(Path(path), version, revision, at, entry, offset, None, file_id)
+    return Head(Path(path), version, revision, at, entry, offset, None, file_id, reviewed)
 
 
 def version_from_row(row: Row) -> Version:
-    author, reason, run, redacted, source = row[15:20]
-    head = head_from_row(row[:15])
+    author, reason, run, redacted, source = row[16:21]
+    head = head_from_row(row[:16])
     return Version(head, author, reason, run, bool(redacted), source_from_text(source))
 
 

@@ -31,7 +31,8 @@ CREATE TABLE content (
 -- Current head of each path. `content` NULL is a tombstone, which continues the version numbers, or
 -- a directory that may be empty if its `type` is 'inode/directory'. A stack of layers shows
 -- `version` + `version_offset`. `mode` and `mtime_ns` (nanoseconds) are NULL unless a command set
--- them. `file_id` is NULL for a file that began as version 1 of its path.
+-- them. `file_id` is NULL for a file that began as version 1 of its path. `reviewed` is the digest of
+-- an offered content that a person reviewed and did not take, or 'nothing' for an offered removal.
 CREATE TABLE entry (
     scope    INTEGER NOT NULL REFERENCES scope,
     path     TEXT    NOT NULL,
@@ -47,6 +48,7 @@ CREATE TABLE entry (
     mode     INTEGER,
     mtime_ns INTEGER,
     file_id  TEXT,
+    reviewed TEXT,
     PRIMARY KEY (scope, path)
 ) WITHOUT ROWID;
 
@@ -72,6 +74,7 @@ CREATE TABLE version (
     mtime_ns INTEGER,
     redacted INTEGER NOT NULL DEFAULT 0,
     file_id  TEXT,
+    reviewed TEXT,
     source   TEXT,
     PRIMARY KEY (scope, path, version)
 ) WITHOUT ROWID;
@@ -331,13 +334,15 @@ SELECT r.tenant, r.id,
        || char(31) || iif(r.body ->> 'isShared', 'shared', 'private') AS name
   FROM record AS r WHERE r.type = 'agent' AND json_valid(r.body);
 
--- Live files in the scopes of agents; `key` is the state of the entry and the digest of its base.
+-- Files in the scopes of agents, and paths where a person decided about an offered file; `key` is the
+-- state of the entry, the digest of its base and the reviewed offer.
 CREATE VIEW agent_file AS
 SELECT s.tenant, s.name AS agent, e.scope, e.path,
-       iif(b.id IS NULL, 'own', iif(b.digest = e.digest, 'pin', 'override'))
-       || char(31) || lower(hex(b.digest)) AS key
+       iif(e.content IS NULL, 'none',
+           iif(b.id IS NULL, 'own', iif(b.digest = e.digest, 'pin', 'override')))
+       || char(31) || lower(hex(b.digest)) || char(31) || coalesce(e.reviewed, '') AS key
   FROM scope AS s JOIN entry AS e ON e.scope = s.id LEFT JOIN content AS b ON b.id = e.base
- WHERE s.kind = 'agent' AND e.content IS NOT NULL;
+ WHERE s.kind = 'agent' AND (e.content IS NOT NULL OR e.reviewed IS NOT NULL);
 
 CREATE VIEW count_everything AS
 SELECT tenant, kind, name, key, sum(value) AS value FROM (
@@ -396,7 +401,7 @@ CREATE TRIGGER agent_joined_group AFTER UPDATE OF body ON record
 END;
 
 CREATE TRIGGER file_counted AFTER INSERT ON entry
-  WHEN NEW.content IS NOT NULL BEGIN
+  WHEN NEW.content IS NOT NULL OR NEW.reviewed IS NOT NULL BEGIN
     INSERT INTO tally_change SELECT s.tenant, 'files', f.path, g.name || char(31) || f.key, 1
       FROM scope AS s JOIN agent_group AS g ON g.tenant = s.tenant AND g.id = s.name
       JOIN agent_file AS f ON f.scope = s.id AND f.path = NEW.path
@@ -404,25 +409,27 @@ CREATE TRIGGER file_counted AFTER INSERT ON entry
 END;
 
 CREATE TRIGGER file_uncounted BEFORE DELETE ON entry
-  WHEN OLD.content IS NOT NULL BEGIN
+  WHEN OLD.content IS NOT NULL OR OLD.reviewed IS NOT NULL BEGIN
     INSERT INTO tally_change SELECT s.tenant, 'files', f.path, g.name || char(31) || f.key, -1
       FROM scope AS s JOIN agent_group AS g ON g.tenant = s.tenant AND g.id = s.name
       JOIN agent_file AS f ON f.scope = s.id AND f.path = OLD.path
      WHERE s.id = OLD.scope AND s.kind = 'agent';
 END;
 
-CREATE TRIGGER file_left_group BEFORE UPDATE OF content, digest, base ON entry
+CREATE TRIGGER file_left_group BEFORE UPDATE OF content, digest, base, reviewed ON entry
   WHEN (OLD.content IS NULL) <> (NEW.content IS NULL) OR OLD.base IS NOT NEW.base
-    OR NEW.base IS NOT NULL AND OLD.digest IS NOT NEW.digest BEGIN
+    OR NEW.base IS NOT NULL AND OLD.digest IS NOT NEW.digest
+    OR OLD.reviewed IS NOT NEW.reviewed BEGIN
     INSERT INTO tally_change SELECT s.tenant, 'files', f.path, g.name || char(31) || f.key, -1
       FROM scope AS s JOIN agent_group AS g ON g.tenant = s.tenant AND g.id = s.name
       JOIN agent_file AS f ON f.scope = s.id AND f.path = OLD.path
      WHERE s.id = OLD.scope AND s.kind = 'agent';
 END;
 
-CREATE TRIGGER file_joined_group AFTER UPDATE OF content, digest, base ON entry
+CREATE TRIGGER file_joined_group AFTER UPDATE OF content, digest, base, reviewed ON entry
   WHEN (OLD.content IS NULL) <> (NEW.content IS NULL) OR OLD.base IS NOT NEW.base
-    OR NEW.base IS NOT NULL AND OLD.digest IS NOT NEW.digest BEGIN
+    OR NEW.base IS NOT NULL AND OLD.digest IS NOT NEW.digest
+    OR OLD.reviewed IS NOT NEW.reviewed BEGIN
     INSERT INTO tally_change SELECT s.tenant, 'files', f.path, g.name || char(31) || f.key, 1
       FROM scope AS s JOIN agent_group AS g ON g.tenant = s.tenant AND g.id = s.name
       JOIN agent_file AS f ON f.scope = s.id AND f.path = NEW.path

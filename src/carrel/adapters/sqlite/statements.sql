@@ -33,7 +33,7 @@ UPDATE scope SET revision = ?, files = ?, size = ? WHERE id = ?;
 
 -- name: head
 SELECT e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id
+       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id, e.reviewed
   FROM entry AS e LEFT JOIN content AS b ON b.id = e.base
  WHERE e.scope = ? AND e.path = ?;
 
@@ -89,14 +89,14 @@ SELECT DISTINCT e.path FROM json_each(?) AS w
 
 -- name: heads
 SELECT w.key, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id
+       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id, e.reviewed
   FROM json_each(?) AS w
   CROSS JOIN entry AS e ON e.scope = w.value ->> 0 AND e.path = w.value ->> 1
   LEFT JOIN content AS b ON b.id = e.base;
 
 -- name: head_with_body
 SELECT s.revision, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id, iif(e.size > 262144, NULL, c.body)
+       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id, e.reviewed, iif(e.size > 262144, NULL, c.body)
   FROM scope AS s
   LEFT JOIN entry AS e ON e.scope = s.id AND e.path = ?
   LEFT JOIN content AS c ON c.id = e.content
@@ -105,7 +105,7 @@ SELECT s.revision, e.path, e.version, e.revision, e.at, e.content, e.digest, e.s
 
 -- name: head_without_body
 SELECT s.revision, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id
+       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id, e.reviewed
   FROM scope AS s
   LEFT JOIN entry AS e ON e.scope = s.id AND e.path = ?
   LEFT JOIN content AS b ON b.id = e.base
@@ -113,23 +113,23 @@ SELECT s.revision, e.path, e.version, e.revision, e.at, e.content, e.digest, e.s
 
 -- name: heads_by_path
 SELECT e.scope, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id
+       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id, e.reviewed
   FROM json_each(?) AS w CROSS JOIN json_each(?) AS p
   JOIN entry AS e ON e.scope = w.value AND e.path = p.value
   LEFT JOIN content AS b ON b.id = e.base;
 
 -- name: heads_by_prefix
 SELECT e.scope, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id
+       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id, e.reviewed
   FROM json_each(?) AS w
   CROSS JOIN scope AS s ON s.id = w.value
   CROSS JOIN entry AS e ON e.scope = s.id AND e.path >= ? AND e.path < ?
   LEFT JOIN content AS b ON b.id = e.base
- WHERE e.content IS NOT NULL OR e.type = 'inode/directory' OR s.kind = 'agent';
+ WHERE e.content IS NOT NULL OR e.type = 'inode/directory' OR s.kind IN ('agent', 'template', 'defaults');
 
 -- name: heads_by_path_at_revision
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
-       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id
+       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id, v.reviewed
   FROM json_each(?3) AS p
   CROSS JOIN version AS v ON v.scope = ?1 AND v.path = p.value AND v.version =
        (SELECT n.version FROM version AS n
@@ -139,12 +139,12 @@ SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
 
 -- name: heads_by_prefix_at_revision
 SELECT e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id
+       e.base, b.digest, b.size, e.version_offset, e.mode, e.mtime_ns, e.file_id, e.reviewed
   FROM entry AS e LEFT JOIN content AS b ON b.id = e.base
  WHERE e.scope = ?1 AND e.revision <= ?2 AND e.path >= ?3 AND e.path < ?4
 UNION ALL
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
-       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id
+       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id, v.reviewed
   FROM entry AS e
   JOIN version AS v ON v.scope = e.scope AND v.path = e.path AND v.version =
        (SELECT n.version FROM version AS n
@@ -155,7 +155,7 @@ SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
 
 -- name: versions
 SELECT w.key, v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
-       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id, v.author, v.reason,
+       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id, v.reviewed, v.author, v.reason,
        v.run, v.redacted, v.source
   FROM json_each(?) AS w
   CROSS JOIN scope AS s ON s.tenant = w.value ->> 0 AND s.kind = w.value ->> 1 AND s.name = w.value ->> 2
@@ -164,7 +164,7 @@ SELECT w.key, v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, 
 
 -- name: history
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
-       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id, v.author, v.reason,
+       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id, v.reviewed, v.author, v.reason,
        v.run, v.redacted, v.source
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id AND v.path = ? AND v.version < ?
@@ -174,7 +174,7 @@ SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
 
 -- name: version_log
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
-       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id, v.author, v.reason,
+       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id, v.reviewed, v.author, v.reason,
        v.run, v.redacted, v.source
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id
@@ -185,7 +185,7 @@ SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
 
 -- name: latest_versions
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
-       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id, v.author, v.reason,
+       v.base, b.digest, b.size, v.version_offset, v.mode, v.mtime_ns, v.file_id, v.reviewed, v.author, v.reason,
        v.run, v.redacted, v.source
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id
@@ -225,17 +225,18 @@ SELECT w.value FROM json_each(?) AS w
 
 -- name: add_version
 INSERT INTO version (scope, path, version, revision, at, content, digest, size, base, type,
-                     version_offset, mode, mtime_ns, file_id, author, reason, run, source)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+                     version_offset, mode, mtime_ns, file_id, reviewed, author, reason, run, source)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: set_entry
 INSERT INTO entry (scope, path, version, revision, at, content, digest, size, base, type,
-                   version_offset, mode, mtime_ns, file_id)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                   version_offset, mode, mtime_ns, file_id, reviewed)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET version = excluded.version, revision = excluded.revision,
    at = excluded.at, content = excluded.content, digest = excluded.digest, size = excluded.size,
    base = excluded.base, type = excluded.type, version_offset = excluded.version_offset,
-   mode = excluded.mode, mtime_ns = excluded.mtime_ns, file_id = excluded.file_id;
+   mode = excluded.mode, mtime_ns = excluded.mtime_ns, file_id = excluded.file_id,
+   reviewed = excluded.reviewed;
 
 -- name: blob_bodies
 SELECT id, body FROM content WHERE id IN (SELECT value FROM json_each(?));
@@ -861,7 +862,7 @@ SELECT o.tenant, o.agent
 -- name: stored_versions
 SELECT s.tenant, s.kind, s.name, e.version = v.version, v.scope, v.path, v.version, v.revision,
        v.at, v.content, v.digest, v.size, v.type, v.base, b.digest, b.size, v.version_offset,
-       v.mode, v.mtime_ns, v.file_id, v.author, v.reason, v.run, v.redacted, v.source
+       v.mode, v.mtime_ns, v.file_id, v.reviewed, v.author, v.reason, v.run, v.redacted, v.source
   FROM version AS v
  CROSS JOIN scope AS s ON s.id = v.scope
  CROSS JOIN entry AS e ON e.scope = v.scope AND e.path = v.path

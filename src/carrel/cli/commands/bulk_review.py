@@ -15,7 +15,7 @@ from carrel.cli.commands.pins import offer_diff
 from carrel.cli.console import progress_bars
 
 if TYPE_CHECKING:
-    from carrel_client import AsyncClient, BulkAcceptOutcome, Pin
+    from carrel_client import AsyncClient, BulkAcceptOutcome, BulkReview, Pin
 
 _MAX_CONCURRENT: Final = 8
 _MAX_NAMES: Final = 5
@@ -30,8 +30,8 @@ class TemplateFollowers:
     """By agent slug; only agents with an update available."""
 
     @property
-    def offered_digests(self) -> set[str]:
-        return {pin.latest_sha256 for pin in self.pins.values() if pin.latest_sha256}
+    def offered_digests(self) -> set[str | None]:
+        return {pin.latest_sha256 for pin in self.pins.values()}
 
     @property
     def pending_count(self) -> int:
@@ -78,7 +78,7 @@ async def load_followers(client: AsyncClient, template: str | None, path: str) -
             async with semaphore:
                 pins = await client.agent(id).pins()
             for pin in pins:
-                is_offered = template is not None or pin.latest_source == "defaults"
+                is_offered = template is not None or pin.latest_source in {None, "defaults"}
                 if pin.path == path and pin.update_available and is_offered:
                     pins_by_slug[slug] = pin
             done += 1
@@ -89,12 +89,23 @@ async def load_followers(client: AsyncClient, template: str | None, path: str) -
 
 
 async def accept_for_all(
-    client: AsyncClient, template: str | None, path: str, digest: str
-) -> list[dict[str, Any]]:
-    """Accept a version for all followers in one request; return the results by slug."""
-    slugs = await _list_followers(client, template)
+    client: AsyncClient,
+    template: str | None,
+    path: str,
+    digest: str | None,
+    part: Mapping[str, Any],
+) -> tuple[BulkReview, list[dict[str, Any]]]:
+    """Accept a version for followers in one request; return the review and results by slug."""
     files = client.defaults if template is None else client.template(template)
-    return _outcome_rows(await files.accept(path, digest), slugs)
+    review = await files.accept_part(path, digest, **part)
+    return review, await review_rows(client, template, review.outcomes)
+
+
+async def review_rows(
+    client: AsyncClient, template: str | None, outcomes: Sequence[BulkAcceptOutcome]
+) -> list[dict[str, Any]]:
+    """Return the results with the slugs of the agents."""
+    return _outcome_rows(outcomes, await _list_followers(client, template))
 
 
 async def roll_back_for_all(

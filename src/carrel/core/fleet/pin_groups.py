@@ -12,6 +12,7 @@ from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay.agent_resolution import is_pin
 from carrel.core.overlay.file_classes import FileClass, FileClassRules
 from carrel.core.overlay.pins import pin_status
+from carrel.core.store.entry import OFFERED_REMOVAL
 from carrel.core.store.tree import Tree
 
 
@@ -38,10 +39,11 @@ class PinGroup(Struct, frozen=True):
     """Digest of what is offered; None if no layer below has the file."""
     offered_by: Scope | None
     is_overridden: bool
+    is_declined: bool = False
 
     @property
     def is_waiting(self) -> bool:
-        return self.latest is not None and self.latest != self.pinned
+        return self.latest != self.pinned and not self.is_declined
 
 
 def upstream_scopes(tenant: str, groups: Iterable[AgentGroup]) -> Sequence[Scope]:
@@ -59,9 +61,8 @@ def _layers_of(tenant: str, group: AgentGroup) -> Sequence[Scope]:
 
 
 def offered_paths(trees: Mapping[Scope, Tree]) -> Sequence[Path]:
-    """Paths that templates and defaults have."""
-    layers = [tree for scope, tree in trees.items() if scope.kind is not ScopeKind.PINS]
-    return sorted({path for tree in layers for path in tree.heads})
+    """Paths that templates, defaults and pins have, or had."""
+    return sorted({path for tree in trees.values() for path in (*tree.heads, *tree.tombstones)})
 
 
 def group_pins(
@@ -98,8 +99,10 @@ def _pin_groups(
         pinned = status.pinned.digest if status.pinned else None
         yield PinGroup(group.template, path, pinned, *offered, status.overridden), inheriting
     for file, number in own_files:
-        is_overridden = file.state is not FileState.PIN
-        yield PinGroup(group.template, path, file.base or None, *offered, is_overridden), number
+        is_overridden = file.state in {FileState.OVERRIDE, FileState.OWN}
+        is_declined = file.reviewed == (latest or OFFERED_REMOVAL)
+        state = (file.base or None, *offered, is_overridden, is_declined)
+        yield PinGroup(group.template, path, *state), number
 
 
 def count_agents(agents: Iterable[tuple[AgentGroup, Tree]]) -> FleetCounts:
@@ -108,10 +111,13 @@ def count_agents(agents: Iterable[tuple[AgentGroup, Tree]]) -> FleetCounts:
     for group, tree in agents:
         groups[group] += 1
         for path, head in tree.heads.items():
+            reviewed = head.reviewed or ""
             if head.entry is None:
+                if head.reviewed is not None:
+                    files[FileGroup(group, path, FileState.NONE, "", reviewed)] += 1
                 continue
             base = head.entry.base
             state = FileState.PIN if is_pin(head.entry) else FileState.OVERRIDE
             state = FileState.OWN if base is None else state
-            files[FileGroup(group, path, state, base.digest if base else "")] += 1
+            files[FileGroup(group, path, state, base.digest if base else "", reviewed)] += 1
     return FleetCounts(groups, files)

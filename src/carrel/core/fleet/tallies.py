@@ -59,6 +59,8 @@ class FileState(StrEnum):
     OVERRIDE = "override"
     OWN = "own"
     """Nothing was below when it was written."""
+    NONE = "none"
+    """No file: a person decided about one that is offered, or removed."""
 
 
 class FileGroup(Struct, frozen=True):
@@ -69,6 +71,8 @@ class FileGroup(Struct, frozen=True):
     state: FileState
     base: str
     """Digest of the content below when it was written, empty if there was none."""
+    reviewed: str = ""
+    """Offer that a person reviewed and did not take: see Head."""
 
 
 def agent_group_from_tally(tally: Tally) -> AgentGroup:
@@ -80,9 +84,10 @@ def _agent_group(template: str, pins: str, visibility: str) -> AgentGroup:
 
 
 def file_group_from_tally(tally: Tally) -> FileGroup:
-    template, pins, visibility, state, base = tally.key.split(SEPARATOR)
+    template, pins, visibility, state, base, reviewed = tally.key.split(SEPARATOR)
     group = _agent_group(template, pins, visibility)
-    return FileGroup(group, Path(tally.name), FileState(state), base and f"sha256:{base}")
+    base = base and f"sha256:{base}"
+    return FileGroup(group, Path(tally.name), FileState(state), base, reviewed)
 
 
 def hour_name(at: TimestampMs) -> str:

@@ -30,7 +30,8 @@ from carrel.core.overlay.compose import (
 )
 from carrel.core.overlay.file_classes import ClassRule, FileClass, FileClassRules
 from carrel.core.overlay.placeholders import PlaceholderValues
-from carrel.core.store.entry import Entry, Head
+from carrel.core.store.blob import Blob
+from carrel.core.store.entry import OFFERED_REMOVAL, Entry, Head
 from carrel.core.store.tree import Tree
 
 _RULE_PREFIX: Final = "class:"
@@ -118,6 +119,7 @@ class AgentFileResolver(Struct, frozen=True):
             *(file.head, file.entry, file.source, file.depth, etag, file.available_update),
             *(file.file_class, file.source_label, self.variables, file.own_version),
             *(file.upstream, file.is_override),
+            is_removal_offered=file.is_removal_offered,
         )
 
 
@@ -266,11 +268,12 @@ def is_pin(entry: Entry) -> bool:
 def pinned_head(path: Path, layers: Layers) -> tuple[Tree, Head | None]:
     """Head of a pinned file and its layer.
 
-    The agent's own takes precedence over its pin set.
+    The agent's own takes precedence over its pin set, also after an accepted removal.
     """
     agent_tree = layers[0]
     if (
         agent_tree.entry(path) is None
+        and agent_tree.reviewed_offer(path) is None
         and len(layers) > 1
         and layers[1].scope.kind is ScopeKind.PINS
     ):
@@ -289,17 +292,24 @@ def _resolve_pinned(path: Path, layers: Layers) -> File | None:
         return None
     entry = head.entry
     latest = upstream_blob(path, upstream_layers(layers))
-    update = latest if latest is not None and latest != entry.base else None
+    awaits_review = latest != entry.base and head.reviewed != offered_digest(latest)
+    update = latest if awaits_review else None
     own_version = 0 if tree is layers[0] else layers[0].stack_version(path)
     version = own_version + head.stack_version
-    tag = file_etag(version, tree.scope, single_layer=len(layers) == 1, update=update)
+    tag = file_etag(version, tree.scope, single_layer=len(layers) == 1, has_update=awaits_review)
     label = FileSource.PIN if is_pin(entry) else FileSource.PINNED_OVERRIDE
     return File(
         *(head, entry, tree.scope, 0, tag, update, FileClass.PINNED, label),
         own_version=own_version,
         upstream=_upstream_kind(path, layers),
         is_override=_is_override(FileClass.PINNED, path, layers),
+        is_removal_offered=awaits_review and latest is None,
     )
+
+
+def offered_digest(latest: Blob | None) -> str:
+    """Digest that identifies what the layers below offer for a pinned file."""
+    return OFFERED_REMOVAL if latest is None else latest.digest
 
 
 def lower_scopes(stack: Stack, file_class: FileClass) -> Stack:
@@ -347,6 +357,4 @@ def explain_resolution(path: Path, layers: Layers, file: File | None) -> str:
             if layers[0].entry(path):
                 return f"managed; {file.source_label} changed since it was written from the profile"
             return f"managed; without a paired human, {file.source_label} applies"
-    return (
-        explanation if file.available_update is None else f"{explanation}; an update awaits review"
-    )
+    return explanation if not file.has_update else f"{explanation}; an update awaits review"

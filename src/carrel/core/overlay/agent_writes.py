@@ -105,15 +105,32 @@ def plan_write(
 
     Only new paths are checked to be free. `file_class` is the class before the write.
     """
+    return plan_checked_write(layers, agent_write(layers, path, entry, file_class))
+
+
+def plan_checked_write(layers: Layers, write: Write) -> PlannedWrite:
+    """Expect every layer as it was read, and a new path to be free."""
+    path = write.path
     expects = tuple(expect_unchanged(tree, path) for tree in layers)
-    is_new = entry is not None and pinned_entry(path, layers) is None
+    is_new = write.entry is not None and pinned_entry(path, layers) is None
     path_checks = (ExpectPathFree(path, tuple(tree.scope for tree in layers)),) if is_new else ()
-    return PlannedWrite(expects, agent_write(layers, path, entry, file_class), path_checks)
+    return PlannedWrite(expects, write, path_checks)
 
 
 def agent_write(layers: Layers, path: Path, entry: Entry | None, file_class: FileClass) -> Write:
-    """Write of an agent's own file, whose version follows that of the file it replaces."""
+    """Write of an agent's own file, whose version follows that of the file it replaces.
+
+    A decision about the offered content stands while the reviewed content stays the same.
+    """
+    reviewed = None
+    if file_class is FileClass.PINNED and _base(entry) == _base(pinned_entry(path, layers)):
+        reviewed = layers[0].reviewed_offer(path)
     if entry is None:
-        return Write(layers[0].scope, path, None)
+        return Write(layers[0].scope, path, None, reviewed=reviewed)
     replaced = resolve_as(file_class, path, layers)
-    return Write(layers[0].scope, path, entry, version_offset(layers, path, replaced))
+    offset = version_offset(layers, path, replaced)
+    return Write(layers[0].scope, path, entry, offset, reviewed=reviewed)
+
+
+def _base(entry: Entry | None) -> Blob | None:
+    return entry.base if entry else None

@@ -50,6 +50,13 @@ class File(Struct, frozen=True, gc=False):
     """Layer below an agent that has the path of its own file or pin."""
     is_override: bool = False
     """An agent's own file in the place of an inherited or reviewed one."""
+    is_removal_offered: bool = False
+    """Whether the layers below removed this pinned file and nobody has reviewed it."""
+
+    @property
+    def has_update(self) -> bool:
+        """Whether a change of the layers below awaits a review."""
+        return self.available_update is not None or self.is_removal_offered
 
     @property
     def version(self) -> int:
@@ -107,7 +114,7 @@ def resolve(path: Path, layers: Layers) -> File | None:
         update = None if depth or inherited == head.entry.base else inherited
         own_version = layers[0].stack_version(path) if depth else 0
         version = own_version + head.stack_version
-        tag = file_etag(version, tree.scope, single_layer=False, update=update)
+        tag = file_etag(version, tree.scope, single_layer=False, has_update=update is not None)
         return File(head, head.entry, tree.scope, depth, tag, update, own_version=own_version)
     return None
 
@@ -135,11 +142,11 @@ def upstream_tree(path: Path, layers: Layers) -> Tree | None:
     return None
 
 
-def file_etag(version: int, scope: Scope, *, single_layer: bool, update: Blob | None = None) -> str:
+def file_etag(version: int, scope: Scope, *, single_layer: bool, has_update: bool = False) -> str:
     """Quoted ETag of a file: version and layer, marked if an update is available."""
     if single_layer:
         return f'"v{version}"'
-    return f'"v{version}.{scope.tag}{_UPDATE_MARK if update else ""}"'
+    return f'"v{version}.{scope.tag}{_UPDATE_MARK if has_update else ""}"'
 
 
 def etag_without_update(tag: str) -> str:

@@ -13,6 +13,8 @@ from carrel.core.store.entry import Head, Version
 
 ACCEPT_PREFIX: Final = "accept "
 ROLL_BACK_PREFIX: Final = "roll "
+DECLINE_PREFIX: Final = "decline "
+MERGE_PREFIX: Final = "merge "
 """Beginnings of the reasons of commits that review a pin."""
 
 
@@ -23,18 +25,29 @@ class ReviewKind(StrEnum):
     """With the agent, or when the file became pinned."""
     ACCEPTED = "accepted"
     ROLLED_BACK = "rolled-back"
+    MERGED = "merged"
+    """Merged into the agent's override."""
+    DECLINED = "declined"
+    """Kept when an offered content was declined."""
     OVERRIDDEN = "overridden"
     """Written for this agent, instead of the offered content."""
+
+
+_KINDS_BY_PREFIX: Final = (
+    (ACCEPT_PREFIX, ReviewKind.ACCEPTED),
+    (ROLL_BACK_PREFIX, ReviewKind.ROLLED_BACK),
+    (MERGE_PREFIX, ReviewKind.MERGED),
+    (DECLINE_PREFIX, ReviewKind.DECLINED),
+)
 
 
 def review_kind(file: File, version: Version) -> ReviewKind | None:
     """Return how a file was approved; None unless it is pinned."""
     if file.file_class is not FileClass.PINNED or not is_own_file(file):
         return None
-    if version.reason.startswith(ACCEPT_PREFIX):
-        return ReviewKind.ACCEPTED
-    if version.reason.startswith(ROLL_BACK_PREFIX):
-        return ReviewKind.ROLLED_BACK
+    for prefix, kind in _KINDS_BY_PREFIX:
+        if version.reason.startswith(prefix):
+            return kind
     is_pin = file.entry.base is not None and file.entry.base.digest == file.blob.digest
     return ReviewKind.RECORDED if is_pin else ReviewKind.OVERRIDDEN
 

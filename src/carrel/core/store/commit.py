@@ -62,6 +62,8 @@ class Write(Struct, frozen=True, gc=False):
     """Id of the file that is moved here; None keeps the id of the path's file, or begins one."""
     source: VersionSource | None = None
     """Version that is moved or copied here."""
+    reviewed: str | None = None
+    """Offer that a person reviewed and did not take: see Head."""
 
     @property
     def is_deletion(self) -> bool:

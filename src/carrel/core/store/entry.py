@@ -12,6 +12,8 @@ from carrel.core.identifiers import Path, Scope, TimestampMs
 from carrel.core.store.blob import Blob
 
 MARKDOWN = "text/markdown"
+OFFERED_REMOVAL = "nothing"
+"""What the layers below offer for a path that they no longer have."""
 DIRECTORY_TYPE = "inode/directory"
 """Type of a version that is a directory; it has no content."""
 
@@ -78,6 +80,12 @@ class Head(Struct, frozen=True, gc=False):
     """Attributes of a directory that exists by itself, even if it is empty."""
     stored_file_id: str | None = None
     """Id of the file; None if it began as version 1 of this path."""
+    reviewed: str | None = None
+    """Digest of an offered content that a person reviewed and did not take.
+
+    OFFERED_REMOVAL stands for the offer to remove the file: declined for a file, else accepted.
+    Empty if the decision was taken back.
+    """
 
     def file_id(self, scope: Scope) -> str:
         """Id of the file, given the scope of this head."""

@@ -53,6 +53,8 @@ class RecordType(StrEnum):
     """Who redacted a version and when; its id names scope and version."""
     ERASURE = "erasure"
     """A deletion of which something may be left; see `core.pending_erasure`."""
+    REVIEW = "review"
+    """A person's decision about an offered pinned file, for one agent or many."""
 
 
 UNAUDITED_TYPES: Final = frozenset(
@@ -64,6 +66,7 @@ UNAUDITED_TYPES: Final = frozenset(
         RecordType.ROOT_DIRECTORY,
         RecordType.REDACTION,
         RecordType.ERASURE,
+        RecordType.REVIEW,
     }
 )
 """Types that no permission depends on, and of which there are many.

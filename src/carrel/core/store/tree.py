@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
 from msgspec import Struct
 
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.store.entry import Entry, Head
+
+LISTED_TOMBSTONES: Final = frozenset({ScopeKind.AGENT, ScopeKind.TEMPLATE, ScopeKind.DEFAULTS})
+"""Kinds of scopes whose listings name what was deleted: an agent may still have it pinned."""
 
 
 class ScopeMoment(Struct, frozen=True, gc=False):
@@ -25,13 +29,20 @@ class Tree(Struct, frozen=True, gc=False):
     heads: Mapping[Path, Head]
     """Requested heads: live entries, and tombstones only of paths requested by name."""
     tombstones: Mapping[Path, int] = {}
-    """In a listing of an agent's tree: stack versions of deleted paths."""
+    """In a listing of an agent's, template's or the defaults' tree: versions of deleted paths."""
     directories: Mapping[Path, Head] = {}
     """In a listing: directories of their own. Others exist while a file is in them."""
+    reviewed_offers: Mapping[Path, str] = {}
+    """In a listing of an agent's tree: reviewed offers of paths that are no files."""
 
     def entry(self, path: Path) -> Entry | None:
         head = self.heads.get(path)
         return head.entry if head else None
+
+    def reviewed_offer(self, path: Path) -> str | None:
+        """Offer that a person reviewed and did not take: see Head."""
+        head = self.heads.get(path)
+        return head.reviewed if head else self.reviewed_offers.get(path)
 
     def version(self, path: Path) -> int:
         """Latest version of a path, 0 if it never existed."""
@@ -53,12 +64,15 @@ def build_tree(
     live: dict[Path, Head] = {}
     tombstones: dict[Path, int] = {}
     directories: dict[Path, Head] = {}
+    reviewed_offers: dict[Path, str] = {}
     for head in heads:
         if head.entry is not None:
             live[head.path] = head
             continue
         if head.directory is not None:
             directories[head.path] = head
-        if scope.kind is ScopeKind.AGENT:
+        if scope.kind in LISTED_TOMBSTONES:
             tombstones[head.path] = head.stack_version
-    return Tree(scope, revision, live, tombstones, directories)
+            if head.reviewed is not None:
+                reviewed_offers[head.path] = head.reviewed
+    return Tree(scope, revision, live, tombstones, directories, reviewed_offers)

@@ -45,7 +45,7 @@ class FileType(Struct, frozen=True, eq=False):
             source=file.source_label or file.source.kind,
             file_class=file.file_class,
             sha256=hex_digest(file.blob),
-            update_available=file.available_update is not None,
+            update_available=file.has_update,
             version=file.version,
             etag=file.etag,
             size=file.blob.size,

@@ -94,6 +94,17 @@ async def latest_content(source: PinStatusType, info: Info) -> str | None:
     return await _text(info.context, source.path, source.pin.latest)
 
 
+@pin_status.field("servedContent")
+async def served_content(source: PinStatusType, info: Info) -> str | None:
+    return await _text(info.context, source.path, source.pin.served)
+
+
+@pin_status.field("servedTokens")
+async def served_tokens(source: PinStatusType, info: Info) -> int | None:
+    served = source.pin.served
+    return await info.context.count_tokens(source.path, served) if served else None
+
+
 @pin_status.field("pinnedTokens")
 async def pinned_tokens(source: PinStatusType, info: Info) -> int | None:
     pinned = source.pin.pinned

@@ -7,7 +7,8 @@ from typing import Any, Final
 from ariadne import MutationType
 
 from carrel.actions.agents import agents
-from carrel.actions.overlay import pin_reviews
+from carrel.actions.overlay import bulk_reviews, pin_declines, pin_reviews, review_undo
+from carrel.actions.overlay.pin_declines import DeclinedOffer
 from carrel.actions.overlay.pin_review_session import BulkOutcome
 from carrel.core.access import Permission
 from carrel.core.errors import NotFound
@@ -85,7 +86,7 @@ async def _accept_for_all(
 ) -> BulkAcceptResultType:
     path, reviewed = Path(filename), parse_reviewed_digest(latest_sha)
     ports, actor = info.context.ports, info.context.actor
-    outcomes = await pin_reviews.accept_for_all(ports, actor, template, path, reviewed)
+    outcomes = await bulk_reviews.accept_for_all(ports, actor, template, path, reviewed)
     results = list(map(_outcome_to_type, outcomes))
     accepted = sum(outcome.success for outcome in results)
     return BulkAcceptResultType(accepted, len(results) - accepted, results)
@@ -117,8 +118,36 @@ async def _roll_back_for_all(
 ) -> BulkRollBackResultType:
     path, accepted = Path(filename), parse_digest_argument("acceptedSha", accepted_sha)
     ports, actor = info.context.ports, info.context.actor
-    outcomes = await pin_reviews.roll_back_for_all(ports, actor, template, path, accepted)
+    outcomes = await bulk_reviews.roll_back_for_all(ports, actor, template, path, accepted)
     results = list(map(_outcome_to_type, outcomes))
+    rolled_back = sum(outcome.success for outcome in results)
+    return BulkRollBackResultType(rolled_back, len(results) - rolled_back, results)
+
+
+@mutation.field("declineTemplateUpdate")
+async def decline(
+    _: Any,
+    info: Info,
+    agent_id: str,
+    filename: str,
+    reason: str,
+    latest_sha: str | None = None,
+) -> AgentType:
+    context = info.context
+    ports, actor = context.ports, context.actor
+    context.begin_mutation(Permission.TENANT_ADMIN)
+    reviewed = None if latest_sha is None else parse_digest_argument("latestSha", latest_sha)
+    declined = DeclinedOffer(reviewed, reason)
+    await pin_declines.decline(ports, actor, agent_id, Path(filename), declined)
+    return context.agent_from_record(await agents.get(ports, actor, agent_id))
+
+
+@mutation.field("rollBackReview")
+async def roll_back_review(_: Any, info: Info, review_id: str) -> BulkRollBackResultType:
+    info.context.begin_mutation(Permission.TENANT_ADMIN)
+    ports, actor = info.context.ports, info.context.actor
+    review = await review_undo.roll_back_review(ports, actor, review_id)
+    results = list(map(_outcome_to_type, review.outcomes))
     rolled_back = sum(outcome.success for outcome in results)
     return BulkRollBackResultType(rolled_back, len(results) - rolled_back, results)
 

@@ -141,6 +141,8 @@ class PinStatusType(Struct, frozen=True):
     latest_source: ScopeKind | None
     latest_version: int | None
     latest_at: TimestampMs | None
+    served_sha: str | None
+    declined: bool
 
     @classmethod
     def from_pin(cls, pin: Pin) -> PinStatusType:
@@ -153,13 +155,15 @@ class PinStatusType(Struct, frozen=True):
             folder_path=folder or None,
             pinned_sha=pinned.digest if pinned else None,
             latest_sha=latest.digest if latest else None,
-            update_available=pinned is not None and latest is not None and pinned != latest,
-            newly_offered=pinned is None and latest is not None,
+            update_available=pinned is not None and pin.update_available,
+            newly_offered=pinned is None and pin.update_available,
             overridden=pin.overridden,
             version=pin.version,
             latest_source=pin.latest_from.kind if pin.latest_from else None,
             latest_version=pin.latest_head.version if pin.latest_head else None,
             latest_at=pin.latest_head.at if pin.latest_head else None,
+            served_sha=pin.served.digest if pin.served else None,
+            declined=pin.is_declined,
         )
 
 

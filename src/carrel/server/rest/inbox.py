@@ -67,7 +67,8 @@ class InboxGroupModel(ResponseModel, frozen=True):
     template_id: str | None
     """Template that the update comes from; null for the defaults."""
     template_name: str | None
-    latest_sha256: Sha256
+    latest_sha256: Sha256 | None
+    """Null if the file was removed in the layers below."""
     count: Count
     overridden: Count
     """Agents whose own override an accept would drop."""
@@ -92,7 +93,8 @@ class InboxPinModel(ResponseModel, frozen=True):
     template_name: str | None
     path: str
     pinned_sha256: Sha256 | None
-    latest_sha256: Sha256
+    latest_sha256: Sha256 | None
+    """Null if the file was removed in the layers below."""
     newly_offered: bool
     """Whether no version of the file was reviewed yet."""
     overridden: bool
@@ -153,7 +155,7 @@ def _group_to_model(group: InboxGroup, names: Mapping[str, str]) -> InboxGroupMo
         path=group.path.text,
         template_id=template,
         template_name=names.get(template) if template else None,
-        latest_sha256=group.latest.removeprefix("sha256:"),
+        latest_sha256=group.latest.removeprefix("sha256:") if group.latest else None,
         count=group.count,
         overridden=group.overridden,
         newly_offered=group.newly_offered,
@@ -164,7 +166,6 @@ def _pin_to_model(actor: Actor, waiting: WaitingPin, names: Mapping[str, str]) -
     agent, pin = waiting.agent, waiting.pin
     fields = agent_from_record(agent)
     template = fields.template_id
-    assert pin.latest is not None, "a pin in the inbox has a latest version"
     return InboxPinModel(
         agent_id=agent.id,
         agent_name=fields.name,
@@ -173,7 +174,7 @@ def _pin_to_model(actor: Actor, waiting: WaitingPin, names: Mapping[str, str]) -
         template_name=names.get(template) if template else None,
         path=pin.path.text,
         pinned_sha256=_hex_digest(pin.pinned) if pin.pinned else None,
-        latest_sha256=_hex_digest(pin.latest),
+        latest_sha256=_hex_digest(pin.latest) if pin.latest else None,
         newly_offered=pin.pinned is None,
         overridden=pin.overridden,
         mine=is_callers_agent(actor, agent),

@@ -17,7 +17,7 @@ CREATE FUNCTION apply_commits(
     col_tenant text[], col_type text[],
     b_digest bytea[], b_body bytea[],
     c_author text[], c_reason text[], c_run text[], c_changes jsonb[], c_idempotency_key jsonb[],
-    w_type text[], w_file_id text[], w_source text[],
+    w_type text[], w_file_id text[], w_source text[], w_reviewed text[],
     locks bigint[], exclusive boolean[],
     p_scope integer[],
     b_id bigint[], b_size bigint[],
@@ -242,7 +242,8 @@ BEGIN
             k = w_path[j];
             s = p_scope[k];
             b = w_blob[j];
-            IF w_type[j] IS NULL AND p_content[k] IS NULL AND NOT p_directory[k] THEN
+            IF w_type[j] IS NULL AND p_content[k] IS NULL AND NOT p_directory[k]
+                AND w_reviewed[j] IS NULL THEN
                 -- deletion of an absent path
                 r_version[j] = p_version[k];
                 r_offset[j] = p_offset[k];
@@ -346,21 +347,23 @@ BEGIN
         AS n (id, digest, size, created_at, body)
      WHERE n.created_at IS NOT NULL;
     INSERT INTO version (scope, path, version, revision, at, content, digest, size, base, type,
-                         author, reason, run, version_offset, mode, mtime_ns, file_id, source)
+                         author, reason, run, version_offset, mode, mtime_ns, file_id, source,
+                         reviewed)
     SELECT s_id[p_scope[n.path]], p_path[n.path], n.version, n.revision, n.at, b_id[n.blob],
            b_digest[n.blob], b_size[n.blob], b_id[n.base], n.type,
            c_author[n.commit], c_reason[n.commit], c_run[n.commit], n.version_offset,
-           n.mode, n.mtime_ns, n.file_id, n.source
+           n.mode, n.mtime_ns, n.file_id, n.source, n.reviewed
       FROM unnest(w_path, w_commit, w_blob, w_base, w_type, w_mode, w_mtime_ns, r_changed,
-                  r_version, r_offset, r_revision, r_at, r_file_id, w_source)
+                  r_version, r_offset, r_revision, r_at, r_file_id, w_source, w_reviewed)
         AS n (path, commit, blob, base, type, mode, mtime_ns, changed, version, version_offset,
-              revision, at, file_id, source)
+              revision, at, file_id, source, reviewed)
      WHERE n.changed;
     INSERT INTO entry (scope, path, version, revision, at, content, digest, size, base, type,
-                       version_offset, mode, mtime_ns, file_id)
+                       version_offset, mode, mtime_ns, file_id, reviewed)
     SELECT s_id[n.scope], n.path, n.version, n.revision, n.at, n.content,
            b_digest[w_blob[n.write]], n.size, b_id[w_base[n.write]], w_type[n.write],
-           n.version_offset, w_mode[n.write], w_mtime_ns[n.write], n.file_id
+           n.version_offset, w_mode[n.write], w_mtime_ns[n.write], n.file_id,
+           w_reviewed[n.write]
       FROM unnest(p_scope, p_path, p_write, p_version, p_offset, p_revision, p_at, p_content,
                   p_size, p_file_id)
         AS n (scope, path, write, version, version_offset, revision, at, content, size, file_id)
@@ -369,7 +372,8 @@ BEGIN
        SET version = excluded.version, revision = excluded.revision, at = excluded.at,
            content = excluded.content, digest = excluded.digest, size = excluded.size,
            base = excluded.base, type = excluded.type, version_offset = excluded.version_offset,
-           mode = excluded.mode, mtime_ns = excluded.mtime_ns, file_id = excluded.file_id;
+           mode = excluded.mode, mtime_ns = excluded.mtime_ns, file_id = excluded.file_id,
+           reviewed = excluded.reviewed;
     IF cardinality(event_draft) = 0 THEN
         INSERT INTO event (tenant, scope, run, sequence, type, payload, at)
         SELECT s_tenant[p_scope[n.path]], s_id[p_scope[n.path]], c_run[n.commit], n.sequence,
@@ -441,12 +445,12 @@ BEGIN
 END $$;
 
 -- Head as [version, revision, at, content, digest, size, type, base, base digest, base size,
--- offset, mode, modification time, file id].
+-- offset, mode, modification time, file id, reviewed].
 CREATE FUNCTION head_to_json(scope_id bigint, entry_path text) RETURNS jsonb
 LANGUAGE sql STABLE AS $$
     SELECT jsonb_build_array(e.version, e.revision, e.at, e.content, encode(e.digest, 'hex'),
                              e.size, e.type, e.base, encode(b.digest, 'hex'), b.size,
-                             e.version_offset, e.mode, e.mtime_ns, e.file_id)
+                             e.version_offset, e.mode, e.mtime_ns, e.file_id, e.reviewed)
       FROM entry AS e LEFT JOIN content AS b ON b.id = e.base
      WHERE e.scope = scope_id AND e.path = entry_path
 $$;

@@ -10,13 +10,16 @@ SELECT r.tenant, r.id,
                       THEN 'shared' ELSE 'private' END) AS name
   FROM record AS r WHERE r.type = 'agent';
 
--- Live files in the scopes of agents; `key` is the state of the entry and the digest of its base.
+-- Files in the scopes of agents, and paths where a person decided about an offered file; `key` is the
+-- state of the entry, the digest of its base and the reviewed offer.
 CREATE VIEW agent_file AS
 SELECT s.tenant, s.name AS agent, e.scope, e.path,
-       coalesce(CASE WHEN b.digest = e.digest THEN 'pin' ELSE 'override' END
-                || E'\x1f' || encode(b.digest, 'hex'), E'own\x1f') AS key
+       CASE WHEN e.content IS NULL THEN E'none\x1f'
+            ELSE coalesce(CASE WHEN b.digest = e.digest THEN 'pin' ELSE 'override' END
+                          || E'\x1f' || encode(b.digest, 'hex'), E'own\x1f') END
+       || E'\x1f' || coalesce(e.reviewed, '') AS key
   FROM scope AS s JOIN entry AS e ON e.scope = s.id LEFT JOIN content AS b ON b.id = e.base
- WHERE s.kind = 'agent' AND e.content IS NOT NULL;
+ WHERE s.kind = 'agent' AND (e.content IS NOT NULL OR e.reviewed IS NOT NULL);
 
 -- What the tallies must be.
 CREATE VIEW count_everything AS
@@ -132,16 +135,20 @@ BEGIN
 END $$;
 
 CREATE TRIGGER file_counted AFTER INSERT ON entry
-    FOR EACH ROW WHEN (NEW.content IS NOT NULL) EXECUTE FUNCTION tally_new_file();
+    FOR EACH ROW WHEN (NEW.content IS NOT NULL OR NEW.reviewed IS NOT NULL)
+    EXECUTE FUNCTION tally_new_file();
 CREATE TRIGGER file_uncounted BEFORE DELETE ON entry
-    FOR EACH ROW WHEN (OLD.content IS NOT NULL) EXECUTE FUNCTION tally_old_file();
+    FOR EACH ROW WHEN (OLD.content IS NOT NULL OR OLD.reviewed IS NOT NULL)
+    EXECUTE FUNCTION tally_old_file();
 CREATE TRIGGER file_left_group BEFORE UPDATE ON entry FOR EACH ROW
     WHEN ((OLD.content IS NULL) <> (NEW.content IS NULL) OR OLD.base IS DISTINCT FROM NEW.base
-          OR NEW.base IS NOT NULL AND OLD.digest IS DISTINCT FROM NEW.digest)
+          OR NEW.base IS NOT NULL AND OLD.digest IS DISTINCT FROM NEW.digest
+          OR OLD.reviewed IS DISTINCT FROM NEW.reviewed)
     EXECUTE FUNCTION tally_old_file();
 CREATE TRIGGER file_joined_group AFTER UPDATE ON entry FOR EACH ROW
     WHEN ((OLD.content IS NULL) <> (NEW.content IS NULL) OR OLD.base IS DISTINCT FROM NEW.base
-          OR NEW.base IS NOT NULL AND OLD.digest IS DISTINCT FROM NEW.digest)
+          OR NEW.base IS NOT NULL AND OLD.digest IS DISTINCT FROM NEW.digest
+          OR OLD.reviewed IS DISTINCT FROM NEW.reviewed)
     EXECUTE FUNCTION tally_new_file();
 
 -- Memories and promotions by the day of their creation.

@@ -215,7 +215,7 @@ def overlay_file_to_model(
         size=file.blob.size,
         file_id=file.file_id,
         rendered_sha256=served_sha256,
-        update_available=file.available_update is not None,
+        update_available=file.has_update,
         upstream=_upstream_layer(file),
         overrides=file.is_override,
         content=content,

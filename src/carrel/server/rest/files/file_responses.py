@@ -24,7 +24,7 @@ async def current_response(collection: FileCollection, request: AnyRequest, file
     variant = (
         collection.wire,
         raw,
-        file.available_update is None,
+        file.has_update,
         file.source_label,
         file.file_class,
         file.head.version,

@@ -56,7 +56,7 @@ def _load_row(
         file.own_version,
         file.source_label,
         file.file_class,
-        file.available_update is None,
+        file.has_update,
         file.upstream,
         file.is_override,
         raw,

@@ -74,7 +74,7 @@ def _file_to_model(path: str, file: File) -> SkillFileModel:
         file_class=file.file_class,
         sha256=file.blob.digest.removeprefix("sha256:"),
         size=file.blob.size,
-        update_available=file.available_update is not None,
+        update_available=file.has_update,
     )
 
 
