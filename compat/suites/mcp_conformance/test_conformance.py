@@ -49,6 +49,9 @@ TOOLS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "test_tool_with_progress": ("bash", {"command": "true"}),
 }
 """Tools and arguments by the name of a fixture."""
+SKILL_PROMPTS: Final = ("test_prompt_with_arguments", "test_prompt_with_embedded_resource")
+"""Fixtures that the prompt of a skill replaces; the values of their arguments are its request."""
+SKILL_MD: Final = "---\nname: refunds\ndescription: Pay back.\n---\nAsk.\n"
 FILES: Final = {
     "test://static-text": "static.txt",
     "test://static-binary": "static.png",
@@ -73,6 +76,9 @@ def endpoint() -> Iterator[str]:
         agent.put("static.txt", "A text.")
         agent.upload("static.png", b"\x89PNG\r\n\x1a\n" + secrets.token_bytes(8))
         agent.put("template/123/data.json", '{"id": "123"}')
+        agent.put(
+            "skills/refunds/SKILL.md", "---\nname: refunds\ndescription: Pay back.\n---\nAsk."
+        )
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = uvicorn.Server(uvicorn.Config(proxy(slug), log_level="warning"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -120,6 +126,9 @@ def with_own_names(body: bytes, slug: str) -> bytes:
         params["name"], params["arguments"] = TOOLS[params["name"]]
     elif message["method"] == "prompts/get" and params["name"] == "test_simple_prompt":
         params["name"] = "system"
+    elif message["method"] == "prompts/get" and params["name"] in SKILL_PROMPTS:
+        request = " ".join(params["arguments"].values())
+        params |= {"name": "skill", "arguments": {"name": "refunds", "request": request}}
     return json.dumps(message).encode()
 
 

@@ -98,3 +98,46 @@ async def test_a_shared_session_sees_no_skills(server: McpServer, slug: str) -> 
     async with server.client(slug, query="?scope=shared") as client:
         with pytest.raises(MCPError, match="no such resource"):
             await client.read_resource("skill://pdf/SKILL.md")
+
+
+async def test_a_skill_is_a_prompt_with_its_instructions(server: McpServer, slug: str) -> None:
+    listed = (await call(server, slug, "prompts/list"))["result"]["prompts"]
+    assert [prompt["name"] for prompt in listed] == ["system", "skill"]
+    arguments = {"name": "pdf", "request": "Merge these."}
+    answer = await call(server, slug, "prompts/get", name="skill", arguments=arguments)
+    resource, text = [message["content"] for message in answer["result"]["messages"]]
+    assert resource["resource"] == {
+        "uri": "skill://pdf/SKILL.md",
+        "mimeType": "text/markdown",
+        "text": SKILL_MD.replace("{{AGENT_NAME}}", slug),
+    }
+    assert text["text"] == "Merge these."
+    alone = await call(server, slug, "prompts/get", name="skill", arguments={"name": "pdf"})
+    assert alone["result"]["messages"][1]["content"]["text"] == "Use the skill pdf."
+    ref = {"type": "ref/prompt", "name": "skill"}
+    for value, names in (("p", ["pdf"]), ("b", [])):
+        argument = {"name": "name", "value": value}
+        completed = await call(server, slug, "completion/complete", ref=ref, argument=argument)
+        assert completed["result"]["completion"]["values"] == names
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"name": "bad"}, {"name": "x"}, {"name": "pdf", "n": "1"}]
+)
+async def test_a_prompt_of_an_unknown_skill_is_refused(
+    server: McpServer, slug: str, arguments: dict[str, str]
+) -> None:
+    answer = await call(server, slug, "prompts/get", name="skill", arguments=arguments)
+    assert answer["error"]["code"] == -32602
+
+
+async def test_a_shared_session_and_an_agent_without_skills_have_no_such_prompt(
+    server: McpServer, slug: str
+) -> None:
+    for agent, query in ((slug, "?scope=shared"), (await server.agent(), "")):
+        listed = (await call(server, agent, "prompts/list", query))["result"]["prompts"]
+        assert [prompt["name"] for prompt in listed] == ["system"]
+        answer = await call(
+            server, agent, "prompts/get", query, name="skill", arguments={"name": "pdf"}
+        )
+        assert answer["error"]["code"] == -32602

@@ -9,7 +9,7 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 
 from carrel.core.runs import Audience
-from carrel.server.mcp.prompts import SCOPE_ARGUMENT, SYSTEM
+from carrel.server.mcp import prompts, skills
 from carrel.server.mcp.request_context import McpRequest
 from carrel.server.mcp.resources import PATH_VARIABLE, template_of, visible_files
 from carrel.tools.tool import ToolContext
@@ -36,8 +36,14 @@ async def complete(
 async def _find_values(context: ToolContext, params: types.CompleteRequestParams) -> Sequence[str]:
     reference, argument = params.ref, params.argument
     if isinstance(reference, types.PromptReference):
-        is_scope = (reference.name, argument.name) == (SYSTEM, SCOPE_ARGUMENT)
-        choices: Sequence[str] = list(Audience) if is_scope else ()
+        choices: Sequence[str] = ()
+        match (reference.name, argument.name):
+            case (prompts.SYSTEM, prompts.SCOPE_ARGUMENT):
+                choices = list(Audience)
+            case (prompts.SKILL, prompts.NAME_ARGUMENT):
+                choices = await skills.served_names(context)
+            case _:
+                pass
     elif reference.uri == template_of(context.slug) and argument.name == PATH_VARIABLE:
         choices = sorted(path.text for path in await visible_files(context))
     else:

@@ -1,4 +1,4 @@
-"""An agent's system prompt as MCP prompt."""
+"""An agent's system prompt and its skills as MCP prompts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from mcp.server.context import ServerRequestContext
 from carrel.actions.prompt import prompts
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.runs import Audience, parse_audience
+from carrel.server.mcp import skills
 from carrel.server.mcp.request_context import McpRequest
+from carrel.tools.tool import ToolContext
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 SYSTEM: Final = "system"
 SCOPE_ARGUMENT: Final = "scope"
+SKILL: Final = "skill"
+NAME_ARGUMENT: Final = "name"
+REQUEST_ARGUMENT: Final = "request"
 _DESCRIPTION: Final = "The agent's identity, people, permissions and memory."
 _SYSTEM_PROMPT: Final = types.Prompt(
     name=SYSTEM,
@@ -30,18 +35,53 @@ _SYSTEM_PROMPT: Final = types.Prompt(
 )
 
 
+_SKILL_PROMPT: Final = types.Prompt(
+    name=SKILL,
+    title="Use a skill",
+    description="A request with the instructions of one of the agent's skills.",
+    arguments=[
+        types.PromptArgument(name=NAME_ARGUMENT, description="Name of the skill.", required=True),
+        types.PromptArgument(
+            name=REQUEST_ARGUMENT, description="What to do with it.", required=False
+        ),
+    ],
+)
+
+
 async def list_prompts(request: McpRequest, ctx: Context) -> types.ListPromptsResult:
-    await request.tool_context(ctx.meta)
-    return types.ListPromptsResult(prompts=[_SYSTEM_PROMPT])
+    context = await request.tool_context(ctx.meta)
+    has_skills = bool(await skills.served_names(context))
+    return types.ListPromptsResult(prompts=[_SYSTEM_PROMPT, *[_SKILL_PROMPT] * has_skills])
 
 
 async def get_prompt(
     request: McpRequest, ctx: Context, params: types.GetPromptRequestParams
 ) -> types.GetPromptResult:
-    """Current prompt, or the prompt of the run. Raises NotFound and Conflict."""
+    """A prompt of the agent, or of the run. Raises NotFound, ValidationError and Conflict."""
+    arguments = dict(params.arguments or {})
+    if params.name == SKILL:
+        return await _get_skill(await request.tool_context(ctx.meta), arguments)
     if params.name != SYSTEM:
         raise NotFound(f"no such prompt: {params.name[:80]!a}")
-    arguments = dict(params.arguments or {})
+    return await _get_system(request, ctx, arguments)
+
+
+async def _get_skill(context: ToolContext, arguments: dict[str, str]) -> types.GetPromptResult:
+    name, text = arguments.pop(NAME_ARGUMENT, ""), arguments.pop(REQUEST_ARGUMENT, "")
+    if arguments or not name:
+        raise ValidationError(f"the prompt takes {NAME_ARGUMENT} and {REQUEST_ARGUMENT}")
+    instructions = await skills.load_instructions(context, name)
+    introduction = types.TextContent(text=text or f"Use the skill {name}.")
+    messages = [
+        types.PromptMessage(role="user", content=content)
+        for content in (instructions, introduction)
+    ]
+    return types.GetPromptResult(description=f"The skill {name}.", messages=messages)
+
+
+async def _get_system(
+    request: McpRequest, ctx: Context, arguments: dict[str, str]
+) -> types.GetPromptResult:
     scope = arguments.pop(SCOPE_ARGUMENT, None)
     if arguments:
         raise ValidationError("the only prompt argument is scope")

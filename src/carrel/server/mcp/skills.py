@@ -68,6 +68,24 @@ async def find_skill_file(context: ToolContext, uri: str) -> File:
     return file
 
 
+async def served_names(context: ToolContext) -> list[str]:
+    """Names of the skills that the audience may see."""
+    return [skill.name for skill in await _served_skills(context)]
+
+
+async def load_instructions(context: ToolContext, name: str) -> types.EmbeddedResource:
+    """SKILL.md of a skill as a resource in a message. Raises NotFound, also if it is damaged."""
+    skill = find_skill(await _served_skills(context), name)
+    contents = await load_served(context.ports, skill.folder)
+    if contents is None:
+        raise NotFound(f"the files of the skill {name} are damaged")
+    text = contents[SKILL_FILE_NAME].decode()
+    resource = types.TextResourceContents(
+        uri=_uri(name, SKILL_FILE_NAME), mime_type="text/markdown", text=text
+    )
+    return types.EmbeddedResource(resource=resource)
+
+
 def split_uri(uri: str) -> tuple[str, str]:
     """Name and path of a resource `skill://NAME/PATH`; the path is empty if there is none."""
     name, _, path = uri.removeprefix(SCHEME).partition("/")
