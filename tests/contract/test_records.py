@@ -357,10 +357,9 @@ async def test_every_commit_that_changes_records_is_an_audit_entry(ports: Ports)
     await apply_changes(ports, person("bob", None), author="eve", reason="fire", at=NOW + 1)
 
     newest, first = await ports.records.audit(ACME)
-
-    assert newest == AuditEntry(newest.id, ACME, NOW + 1, "eve", "fire", ("person/bob",))
-    assert first == AuditEntry(first.id, ACME, NOW, "ada", "hire", ("person/bob", "key/k"))
-    assert newest.id > first.id
+    bob = ("person/bob",)
+    assert newest == AuditEntry(newest.id, ACME, NOW + 1, "eve", "fire", bob, action="fire")
+    assert (first.author, first.reason, first.subjects) == ("ada", "hire", (*bob, "key/k"))
     assert await ports.records.audit(ACME, before=int(newest.id)) == (first,)
     assert await ports.records.audit(ACME, limit=1) == (newest,)
     assert [entry.subjects for entry in await ports.records.audit(GLOBEX)] == [("person/eve",)]

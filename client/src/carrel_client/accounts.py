@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from carrel_client.drivers import Driver, Resource, Steps, operation
 from carrel_client.errors import ValidationError
@@ -18,6 +19,7 @@ from carrel_client.requests import (
     list_pages,
     send_idempotent,
     send_json,
+    send_with_retry,
 )
 from carrel_client.unset import UNSET, Unset, patch_body
 
@@ -117,6 +119,10 @@ class AuditEntry(Model):
     reason: str = wire_name("why")
     subjects: tuple[str, ...]
     """Changed records as ``type/id``."""
+    action: str = ""
+    """What was done, without names of records."""
+    objects: Sequence[Mapping[str, Any]] = ()
+    """Type, id, path and name of the records."""
 
 
 class Tenants(Resource[Driver]):
@@ -316,8 +322,47 @@ class Audit(Resource[Driver]):
     """The audit log of the tenant's records, append-only."""
 
     @operation
-    def list(self, *, before: str = "", limit: int = 100) -> Steps[tuple[AuditEntry, ...]]:
-        """A page of entries, newest first; ``before`` is the id of the last one seen."""
-        query = {"limit": str(limit)} | ({"cursor": before} if before else {})
+    def list(  # noqa: PLR0913 - filters, by name
+        self,
+        *,
+        author: str = "",
+        action: str = "",
+        object: str = "",
+        start: datetime | None = None,
+        end: datetime | None = None,
+        before: str = "",
+        limit: int = 100,
+    ) -> Steps[tuple[AuditEntry, ...]]:
+        """A page of entries, newest first; ``before`` is the id of the last one seen.
+
+        ``author`` is the id of an author or key, ``object`` a record as ``type/id`` or a type.
+        """
+        query = _audit_query(author, action, object, start, end)
+        query |= {"limit": str(limit)} | ({"cursor": before} if before else {})
         page = yield from get_json(api_path("audit"), query)
         return models_from_json(AuditEntry, items_of(page))
+
+    @operation
+    def export(
+        self,
+        *,
+        format: str = "csv",
+        author: str = "",
+        action: str = "",
+        object: str = "",
+        start: datetime | None = None,
+        end: datetime | None = None,
+    ) -> Steps[bytes]:
+        """All entries that meet the conditions, as ``csv`` or as ``json``, an object a line."""
+        query = _audit_query(author, action, object, start, end) | {"format": format}
+        request = HttpRequest("GET", api_path("audit", "export"), query)
+        response = yield from send_with_retry(request)
+        return response.content
+
+
+def _audit_query(
+    author: str, action: str, object: str, start: datetime | None, end: datetime | None
+) -> dict[str, str]:
+    texts = {"who": author or None, "action": action or None, "object": object or None}
+    times = {"from": start and start.isoformat(), "to": end and end.isoformat()}
+    return drop_none({**texts, **times})

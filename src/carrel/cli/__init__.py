@@ -14,7 +14,7 @@ _READ_COMMANDS: Final = ("ls", "cat", "log", "diff", "compare", "explain", "skil
 _WRITE_COMMANDS: Final = ("put", "edit", "rm", "mv", "cp", "mkdir", "commit", "import")
 _FILE_COMMANDS: Final = (*_READ_COMMANDS, *_WRITE_COMMANDS)
 _REVIEW_COMMANDS: Final = ("pins", "accept", "decline", "merge", "rollback", "reviews")
-_RECORD_COMMANDS: Final = ("agents", "connect", "templates", "people", "invite")
+_RECORD_COMMANDS: Final = ("agents", "connect", "templates", "people", "invite", "audit")
 _CLIENT_COMMANDS: Final = (*_FILE_COMMANDS, *_REVIEW_COMMANDS, "run", "replay", *_RECORD_COMMANDS)
 _STORE_COMMANDS: Final = (
     "doctor",
@@ -43,9 +43,9 @@ _MODULES: Final = {
     **dict.fromkeys(_FILE_TREE_COMMANDS, "file_tree"),
     "connect": "agents",
     "decline": "accept",
-    "invite": "people",
     "merge": "pins",
     "reviews": "rollback",
+    **dict.fromkeys(("people", "invite", "audit"), "accounts"),
     "entries": "sessions",
     "skills": "ls",
     "compare": "diff",

@@ -15,6 +15,7 @@ from carrel.ports.attempt_limiter import AttemptLimiter
 from carrel.ports.blobs import BlobReader, Blobs, LargeBlobStore
 from carrel.ports.clock import Clock
 from carrel.ports.command_slots import CommandSlots
+from carrel.ports.credential_uses import CredentialUses
 from carrel.ports.embeddings import IndexedTexts, SemanticIndex
 from carrel.ports.erasure import Erasure
 from carrel.ports.events import Events
@@ -123,5 +124,6 @@ class Ports:
 
     Both are checked against the current revision or head.
     """
+    credential_uses: CredentialUses = field(default_factory=CredentialUses)
     key_last_used: dict[str, TimestampMs] = field(default_factory=dict)
     """Last use of each key, not yet stored."""

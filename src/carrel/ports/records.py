@@ -7,6 +7,7 @@ from typing import Protocol
 
 from carrel.core.identifiers import TimestampMs
 from carrel.core.search.bm25 import TermStatistics, TermWeight
+from carrel.core.store.audit_filter import EVERY_ENTRY, AuditFilter
 from carrel.core.store.record import AuditEntry, Record, RecordFilter, RecordType
 
 
@@ -97,9 +98,20 @@ class Records(Protocol):
     async def last_used(self, ids: Sequence[str]) -> tuple[TimestampMs | None, ...]: ...
 
     async def audit(
-        self, tenant: str, *, before: int = 0, limit: int = 100
+        self,
+        tenant: str,
+        filter: AuditFilter = EVERY_ENTRY,
+        *,
+        before: int = 0,
+        limit: int = 100,
     ) -> tuple[AuditEntry, ...]:
-        """Return audit entries, newest first, with ids below `before` if not 0."""
+        """Return audit entries that meet every condition, newest first.
+
+        If `before` is not 0, only those that follow the entry with this id.
+        """
+
+    async def count_audit_entries(self, tenant: str, filter: AuditFilter) -> int:
+        """Return the number of audit entries that meet every condition."""
 
     async def find_audit_entries(
         self, tenant: str, commits: Sequence[tuple[TimestampMs, str, str]]

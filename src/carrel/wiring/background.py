@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
+from carrel.actions.accounts.credential_audit import store_credential_uses
 from carrel.actions.events.webhook_dispatch import run_dispatch
 from carrel.actions.maintenance import integrity
 from carrel.actions.memory.dream_scheduler import run_due_dreams
@@ -158,7 +159,8 @@ async def abandon_runs_as_leader(ports: Ports, lock: LeaderLock) -> None:
 
 
 async def flush_key_usage(ports: Ports) -> None:
-    """Store when keys were last used; after an error they remain to be stored."""
+    """Store where and when keys were used; after an error that remains to be stored."""
+    await store_credential_uses(ports)
     last_used = dict(ports.key_last_used)
     ports.key_last_used.clear()
     if not last_used:

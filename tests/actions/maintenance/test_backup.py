@@ -12,6 +12,7 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.support.empty_stores import (
     AGENT,
     NOW,
@@ -65,7 +66,7 @@ async def test_a_backup_without_session_tables_can_be_restored(
 async def test_a_backup_without_the_keys_of_the_audit_can_be_restored(
     stores: Stores, file: File, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    older = {**TABLES, "audit": TABLES["audit"][:-2]}
+    older = {**TABLES, "audit": TABLES["audit"][:-3]}
 
     async def older_rows(rows: AsyncIterator[Any], columns: int) -> AsyncIterator[Any]:
         async for batch in rows:
@@ -83,7 +84,8 @@ async def test_a_backup_without_the_keys_of_the_audit_can_be_restored(
         monkeypatch.undo()
     async with stores.open(target, objects=False) as second:
         assert await restore(second, file) == []
-        assert await read_view(second) == expected
+        audit = tuple(replace(entry, action="") for entry in expected["audit"])
+        assert await read_view(second) == {**expected, "audit": audit}
 
 
 @pytest.mark.parametrize("target", KINDS)

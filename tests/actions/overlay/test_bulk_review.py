@@ -91,7 +91,7 @@ async def test_accept_for_all_takes_few_statements(counted_ports: Ports, size: i
     assert [result.agent for result in results] == sorted(result.agent for result in results)
     [entry] = (await audit.list_audit_entries(counted_ports, owner, limit=1)).items
     assert entry.reason.endswith(f"to {digest(b'be better')}, for all")
-    assert entry.subjects == (f"agent/{results[-1].agent}",)
+    assert entry.subjects[0] == f"agent/{results[-1].agent}"
     again = await bulk_reviews.accept_for_all(
         counted_ports, owner, "sales", RULES, digest(b"be better")
     )
@@ -265,8 +265,8 @@ async def test_what_was_accepted_together_is_rolled_back_together(anywhere: Port
         file = await files.get_file(ports, await stacks.agent_stack(ports, owner, slug), RULES)
         assert await files.read_content(ports, file) == text, slug
     entries = (await audit.list_audit_entries(ports, owner, limit=2)).items
-    assert {entry.subjects for entry in entries} == {
-        (f"agent/{heirs[slug].id}",) for slug in ("calm", "again")
+    assert {entry.subjects[0] for entry in entries} == {
+        f"agent/{heirs[slug].id}" for slug in ("calm", "again")
     }
     assert all(entry.reason.startswith("roll GUARDRAILS.md back") for entry in entries)
     repeated = await bulk_reviews.roll_back_for_all(ports, owner, "sales", RULES, digest(b"third"))

@@ -90,9 +90,7 @@ class Failing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._records, name)
 
-    async def audit(
-        self, tenant: str, *, before: int = 0, limit: int = 100
-    ) -> tuple[AuditEntry, ...]:
+    async def audit(self, *_: Any, **__: Any) -> tuple[AuditEntry, ...]:
         raise RuntimeError("the password is tiger")
 
     async def get(

@@ -2,30 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import csv
+import io
+from collections import defaultdict
+from collections.abc import AsyncIterator, Collection, Sequence
+from datetime import UTC, datetime
+from typing import Final
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.actions.public_cursors import conceal_audit_id, reveal_audit_id
 from carrel.actions.records import Page
 from carrel.core.access import Actor
 from carrel.core.accounts import person_from_record
-from carrel.core.store.record import AuditEntry, RecordType
+from carrel.core.store.audit_filter import EVERY_ENTRY, AuditFilter
+from carrel.core.store.record import AuditEntry, RecordType, decode_body
 from carrel.ports import Ports
+
+_EXPORT_BATCH: Final = 500
+_NAMED_TYPES: Final = (
+    RecordType.AGENT,
+    RecordType.TEMPLATE,
+    RecordType.PERSON,
+    RecordType.KEY,
+    RecordType.SANDBOX,
+    RecordType.WORKSPACE,
+    RecordType.WEBHOOK,
+)
+_CSV_COLUMNS: Final = ("at", "by", "byName", "key", "action", "why", "subjects")
+
+
+class _NamedRecord(Struct, frozen=True):
+    """What a listing shows of a record beside its id."""
+
+    name: str = ""
+    url: str = ""
 
 
 async def list_audit_entries(
-    ports: Ports, actor: Actor, *, before: str = "", limit: int = 100
+    ports: Ports,
+    actor: Actor,
+    filter: AuditFilter = EVERY_ENTRY,
+    *,
+    before: str = "",
+    limit: int = 100,
 ) -> Page[AuditEntry]:
-    """List audit entries, newest first, older than the one with the id `before` if given.
+    """List audit entries, newest first, that follow the one with the id `before` if given.
 
     Raises ValidationError if it is no id of this tenant's log.
     """
     position = reveal_audit_id(ports, actor.tenant, before)
-    entries = await ports.records.audit(actor.tenant, before=position, limit=limit + 1)
+    entries = await ports.records.audit(actor.tenant, filter, before=position, limit=limit + 1)
     has_more = len(entries) > limit
     page = await _to_public(ports, actor.tenant, entries[:limit])
-    return Page(page, page[-1].id if has_more else None)
+    total: int | None = None
+    if not before:
+        total = len(entries)
+        if has_more:
+            total = await ports.records.count_audit_entries(actor.tenant, filter)
+    return Page(page, page[-1].id if has_more else None, total)
+
+
+async def export_audit_entries(
+    ports: Ports, actor: Actor, filter: AuditFilter, *, as_csv: bool
+) -> AsyncIterator[bytes]:
+    """Export all entries, newest first, as CSV or as one JSON object a line.
+
+    One page of entries is in memory at a time.
+    """
+    if as_csv:
+        yield _csv_lines([_CSV_COLUMNS])
+    before = ""
+    while True:
+        page = await list_audit_entries(ports, actor, filter, before=before, limit=_EXPORT_BATCH)
+        if page.items:
+            rows = [_export_row(entry) for entry in page.items]
+            if as_csv:
+                yield _csv_lines([[_cell(row[name]) for name in _CSV_COLUMNS] for row in rows])
+            else:
+                yield b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
+        if page.next is None:
+            return
+        before = page.next
 
 
 async def load_person_names(ports: Ports, tenant: str, authors: Collection[str]) -> dict[str, str]:
@@ -34,16 +94,73 @@ async def load_person_names(ports: Ports, tenant: str, authors: Collection[str])
     return {person.id: person_from_record(person).name for person in people if person}
 
 
+def named_record(subject: str) -> tuple[str, str]:
+    """Type and id of the record that a subject names or is a file of."""
+    record_type, _, id = subject.removeprefix("file/").partition("/")
+    return record_type, id.partition("/")[0] if subject.startswith("file/") else id
+
+
 async def _to_public(
     ports: Ports, tenant: str, entries: Sequence[AuditEntry]
 ) -> tuple[AuditEntry, ...]:
     names = await load_person_names(ports, tenant, {entry.author for entry in entries})
     names |= {entry.key.id: entry.key.name for entry in entries if entry.key}
+    objects = await _load_object_names(ports, tenant, entries)
     return tuple(
         replace(
             entry,
             id=conceal_audit_id(ports, tenant, entry.id),
             author_name=names.get(entry.author),
+            object_names={
+                subject: objects[record]
+                for subject in entry.subjects
+                if (record := named_record(subject)) in objects
+            },
         )
         for entry in entries
     )
+
+
+async def _load_object_names(
+    ports: Ports, tenant: str, entries: Sequence[AuditEntry]
+) -> dict[tuple[str, str], str]:
+    """Load the current names of all records that the entries name, a query for each type."""
+    ids: defaultdict[str, set[str]] = defaultdict(set)
+    for entry in entries:
+        for subject in entry.subjects:
+            record_type, id = named_record(subject)
+            ids[record_type].add(id)
+    names: dict[tuple[str, str], str] = {}
+    for record_type in _NAMED_TYPES:
+        if record_type in ids:
+            records = await ports.records.get(tenant, record_type, sorted(ids[record_type]))
+            for record in filter(None, records):
+                body = decode_body(record, _NamedRecord)
+                names[record_type, record.id] = body.name or body.url
+    return names
+
+
+def _export_row(entry: AuditEntry) -> dict[str, object]:
+    return {
+        "id": entry.id,
+        "at": datetime.fromtimestamp(entry.at / 1000, UTC).isoformat(timespec="milliseconds"),
+        "by": entry.author,
+        "byName": entry.author_name,
+        "key": entry.key and entry.key.name,
+        "action": entry.action,
+        "why": entry.reason,
+        "subjects": entry.subjects,
+        "names": entry.object_names,
+    }
+
+
+def _cell(value: object) -> str:
+    """Text of a cell that no spreadsheet takes for a formula."""
+    text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value or "")
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
+def _csv_lines(rows: Sequence[Sequence[str]]) -> bytes:
+    buffer = io.StringIO()
+    csv.writer(buffer).writerows(rows)
+    return buffer.getvalue().encode()

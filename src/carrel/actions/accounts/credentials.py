@@ -39,9 +39,12 @@ async def authenticate(ports: Ports, token: str) -> Actor:
         ports.record_cache.put(revision, token, cached)
     actor, key, expires = cached
     now = ports.clock.now()
+    subject = f"{RecordType.KEY}/{key}"
     if expires and now >= expires:
+        ports.credential_uses.add(actor.tenant, subject, actor.key_name, "", now)
         raise Unauthenticated(INVALID_CREDENTIAL)
     ports.key_last_used[key] = now
+    ports.credential_uses.add(actor.tenant, subject, actor.key_name, actor.name, now)
     return actor
 
 

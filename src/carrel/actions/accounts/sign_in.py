@@ -113,6 +113,8 @@ async def _exchange_code(ports: Ports, code: str, name: str) -> SignedIn:
         raise Unauthenticated(INVALID_CREDENTIAL)
     code_record = decode_body(stored_code, SignInCodeRecord)
     if now >= code_record.expires:
+        subject = f"{RecordType.PERSON}/{code_record.person_id}"
+        ports.credential_uses.add(stored_code.tenant, subject, name, "", now)
         raise Unauthenticated(INVALID_CREDENTIAL)
     expected_revision, person = await _load_holder(ports, stored_code.tenant, code_record)
     key = keys.new_key(ports, stored_code.tenant, _spec_from_code(code_record, name, now))

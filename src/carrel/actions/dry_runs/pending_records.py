@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from carrel.actions.dry_runs.pending_changes import PendingChanges, PendingRecord, RecordKey
 from carrel.core.identifiers import TimestampMs
 from carrel.core.search.bm25 import TermStatistics, TermWeight
+from carrel.core.store.audit_filter import EVERY_ENTRY, AuditFilter
 from carrel.core.store.commit import Commit, ExpectationFailed
 from carrel.core.store.record import (
     AuditEntry,
@@ -130,9 +131,17 @@ class PendingRecords:
         return await self._stored.last_used(ids)
 
     async def audit(
-        self, tenant: str, *, before: int = 0, limit: int = 100
+        self,
+        tenant: str,
+        filter: AuditFilter = EVERY_ENTRY,
+        *,
+        before: int = 0,
+        limit: int = 100,
     ) -> tuple[AuditEntry, ...]:
-        return await self._stored.audit(tenant, before=before, limit=limit)
+        return await self._stored.audit(tenant, filter, before=before, limit=limit)
+
+    async def count_audit_entries(self, tenant: str, filter: AuditFilter) -> int:
+        return await self._stored.count_audit_entries(tenant, filter)
 
     async def find_audit_entries(
         self, tenant: str, commits: Sequence[tuple[TimestampMs, str, str]]

@@ -253,6 +253,7 @@ class _FileCommitter(Struct, frozen=True):
             quotas=(quota,) if any(write.entry for write in plan.writes) else (),
             max_versions=limits.max_versions,
             run=options.run,
+            action=write_checks.WRITE_ACTION,
             audit_subjects=tuple(dict.fromkeys(name for names in subjects for name in names)),
             events=requested_reviews(scope, plan.writes, rules.policy.classes),
             idempotency_key=options.idempotency_key,

@@ -320,6 +320,7 @@ class FileWriter(Struct, frozen=True, gc=False):
             quotas=(limits.quota(scope),) if planned.write.entry else (),
             max_versions=limits.max_versions,
             run=options.run,
+            action=write_checks.WRITE_ACTION,
             audit_subjects=write_checks.audit_subjects(scope, self.path, rules),
             events=requested_reviews(scope, (planned.write,), rules.policy.classes),
             idempotency_key=options.idempotency_key,

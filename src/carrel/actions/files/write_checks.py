@@ -102,10 +102,22 @@ async def _render_identity(ports: Ports, resolver: AgentFileResolver, layers: La
     return content if file.variables is None else render_bytes(content, file.variables)
 
 
+WRITE_ACTION: Final = "write files"
+"""Action of a write to files, for the audit."""
+
+
 def audit_subjects(scope: Scope, path: Path, rules: TenantRules) -> tuple[str, ...]:
-    """Audit subjects of a write: overrides of pinned files are audited."""
-    pinned = rules.policy.classes.class_of(path) is FileClass.PINNED
-    return (f"{RecordType.AGENT}/{scope.name}",) if scope.kind is ScopeKind.AGENT and pinned else ()
+    """Audit subjects of a write: files of many agents, and overrides of pinned files."""
+    match scope.kind:
+        case ScopeKind.TEMPLATE:
+            owner = f"{RecordType.TEMPLATE}/{scope.name}"
+        case ScopeKind.DEFAULTS:
+            owner = f"{RecordType.DEFAULTS}/{scope.tenant}"
+        case ScopeKind.AGENT if rules.policy.classes.class_of(path) is FileClass.PINNED:
+            owner = f"{RecordType.AGENT}/{scope.name}"
+        case _:
+            return ()
+    return owner, f"file/{owner}/{path.text}"
 
 
 def quota_error(exceeded: QuotaExceeded) -> WorkspaceTooLarge:

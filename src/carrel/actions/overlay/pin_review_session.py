@@ -30,7 +30,7 @@ from carrel.core.overlay.review_records import (
     new_review_id,
     review_change,
 )
-from carrel.core.store.commit import Applied, Commit, Outcome, PathOccupied
+from carrel.core.store.commit import Applied, Commit, Outcome, PathOccupied, Write
 from carrel.core.store.entry import OFFERED_REMOVAL, Entry, Head, Version
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordChange, RecordType, record_revision
@@ -179,11 +179,17 @@ class PinReviewSession:
             changes=changes,
             path_checks=planned.path_checks,
             max_versions=self.rules.policy.limits_of(planned.write.scope).max_versions,
-            audit_subjects=(f"{RecordType.AGENT}/{planned.write.scope.name}",),
             events=(answered_review(planned.write.scope, self.path, reason),),
+            action="review a pinned file",
+            audit_subjects=_review_subjects(planned.write),
             idempotency_key=self.idempotency_key,
             key=self.actor.key_reference,
         )
+
+
+def _review_subjects(write: Write) -> tuple[str, ...]:
+    agent = f"{RecordType.AGENT}/{write.scope.name}"
+    return agent, f"file/{agent}/{write.path.text}"
 
 
 async def start_review(

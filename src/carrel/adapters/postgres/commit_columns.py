@@ -27,6 +27,7 @@ from carrel.adapters.postgres.rows import (
 )
 from carrel.core.identifiers import Digest, Path, Scope
 from carrel.core.search.full_text import index_terms
+from carrel.core.store.audit_filter import audit_action, audit_keys
 from carrel.core.store.blob import Blob
 from carrel.core.store.commit import (
     Applied,
@@ -37,6 +38,7 @@ from carrel.core.store.commit import (
     PathOccupied,
     QuotaExceeded,
     Write,
+    audit_subjects,
     event_drafts,
 )
 from carrel.core.store.entry import (
@@ -291,6 +293,7 @@ class CommitColumns:
             + self._records_read(commit)
             + _subjects(commit)
             + _key_items(commit)
+            + _audit_items(commit)
             + [
                 {
                     "kind": "event",
@@ -356,6 +359,20 @@ def _head_from_json(path: Path, text: str | None) -> Head | None:
     for position in (4, 8):
         row[position] = row[position] and bytes.fromhex(row[position])
     return head_from_row(path, row, 0)
+
+
+def _audit_items(commit: Commit) -> list[dict[str, Any]]:
+    """Encode what the audit entries of a commit are found by."""
+    subjects = audit_subjects(commit)
+    if not subjects:
+        return []
+    action = {"kind": "action", "name": audit_action(commit), "audited": False}
+    keys = [
+        {"kind": "audit key", "tenant": tenant, "name": name, "audited": False}
+        for tenant, names in subjects.items()
+        for name in audit_keys(commit, names)
+    ]
+    return [action, *keys]
 
 
 def _key_items(commit: Commit) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from carrel.adapters.postgres.read_batching import RequestBatcher
 from carrel.adapters.postgres.rows import Row, from_json, record_from_row, transpose
 from carrel.core.identifiers import TimestampMs
 from carrel.core.search.bm25 import MAX_COUNTED, TermCount, TermStatistics, TermWeight
+from carrel.core.store.audit_filter import EVERY_ENTRY, AuditFilter
 from carrel.core.store.record import AuditEntry, KeyReference, Record, RecordFilter, RecordType
 from carrel.ports import request_scope
 
@@ -183,12 +184,29 @@ class PostgresRecords:
         return tuple(timestamps.get(index + 1) for index in range(len(ids)))
 
     async def audit(
-        self, tenant: str, *, before: int = 0, limit: int = 100
+        self,
+        tenant: str,
+        filter: AuditFilter = EVERY_ENTRY,
+        *,
+        before: int = 0,
+        limit: int = 100,
     ) -> tuple[AuditEntry, ...]:
-        rows = await self._database.rows(
-            "audit_entries", searchable_text(tenant), before or 2**62, limit
-        )
+        range = (searchable_text(tenant), filter.start, filter.end, before)
+        if filter.keys:
+            first, *others = map(searchable_text, filter.keys)
+            rows = await self._database.rows("audit_entries_by_keys", *range, first, others, limit)
+        else:
+            rows = await self._database.rows("audit_entries", *range, limit)
         return tuple(map(_audit_entry_from_row, rows))
+
+    async def count_audit_entries(self, tenant: str, filter: AuditFilter) -> int:
+        range = (searchable_text(tenant), filter.start, filter.end)
+        if filter.keys:
+            first, *others = map(searchable_text, filter.keys)
+            [row] = await self._database.rows("count_audit_entries_by_keys", *range, first, others)
+        else:
+            [row] = await self._database.rows("count_audit_entries", *range)
+        return int(row[0])
 
     async def find_audit_entries(
         self, tenant: str, commits: Sequence[tuple[TimestampMs, str, str]]
@@ -202,10 +220,11 @@ class PostgresRecords:
 
 
 def _audit_entry_from_row(row: Row) -> AuditEntry:
-    id, owner, at, author, reason, subjects, key, key_name = row
+    id, owner, at, author, reason, subjects, key, key_name, action = row
     return AuditEntry(
         *(str(id), owner, at, author, reason, tuple(from_json(subjects))),
         key=KeyReference(key, key_name) if key else None,
+        action=action,
     )
 
 

@@ -216,10 +216,19 @@ CREATE TABLE audit (
     reason   text NOT NULL,
     subjects text NOT NULL,
     key_id   text NOT NULL DEFAULT '',
-    key_name text NOT NULL DEFAULT ''
+    key_name text NOT NULL DEFAULT '',
+    action   text NOT NULL DEFAULT ''
 );
-CREATE INDEX audit_by_tenant ON audit (tenant, id);
-CREATE INDEX audit_by_time ON audit (tenant, at, author);
+CREATE INDEX audit_by_time ON audit (tenant, at, id);
+
+-- What audit entries are found by: author, key, action and records.
+CREATE TABLE audit_key (
+    tenant text COLLATE "C" NOT NULL,
+    name   text COLLATE "C" NOT NULL,
+    at     bigint NOT NULL,
+    audit  bigint NOT NULL,
+    PRIMARY KEY (tenant, name, at, audit)
+);
 
 -- Last use of each API key and last heartbeat of each running tool call, by record id.
 CREATE TABLE key_usage (

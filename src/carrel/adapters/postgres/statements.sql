@@ -391,11 +391,34 @@ SELECT w.n, u.last_used_at FROM unnest($1::text[]) WITH ORDINALITY AS w (id, n)
   JOIN key_usage AS u ON u.id = w.id;
 
 -- name: audit_entries
-SELECT id, tenant, at, author, reason, subjects, key_id, key_name FROM audit
- WHERE tenant = $1 AND id < $2 ORDER BY id DESC LIMIT $3;
+SELECT id, tenant, at, author, reason, subjects, key_id, key_name, action FROM audit
+ WHERE tenant = $1 AND at >= $2
+   AND (at, id) < (coalesce((SELECT b.at FROM audit AS b WHERE b.id = $4), $3), $4)
+ ORDER BY at DESC, id DESC LIMIT $5;
+
+-- name: audit_entries_by_keys
+SELECT a.id, a.tenant, a.at, a.author, a.reason, a.subjects, a.key_id, a.key_name, a.action
+  FROM audit_key AS k JOIN audit AS a ON a.id = k.audit
+ WHERE k.tenant = $1 AND k.name = $5 AND k.at >= $2
+   AND (k.at, k.audit) < (coalesce((SELECT b.at FROM audit AS b WHERE b.id = $4), $3), $4)
+   AND NOT EXISTS (SELECT FROM unnest($6::text[]) AS c (name)
+        WHERE NOT EXISTS (SELECT FROM audit_key AS o
+              WHERE o.tenant = $1 AND o.name = c.name AND o.at = k.at AND o.audit = k.audit))
+ ORDER BY k.at DESC, k.audit DESC LIMIT $7;
+
+-- name: count_audit_entries
+SELECT count(*) FROM audit WHERE tenant = $1 AND at >= $2 AND at < $3;
+
+-- name: count_audit_entries_by_keys
+SELECT count(*) FROM audit_key AS k
+ WHERE k.tenant = $1 AND k.name = $4 AND k.at >= $2 AND k.at < $3
+   AND NOT EXISTS (SELECT FROM unnest($5::text[]) AS c (name)
+        WHERE NOT EXISTS (SELECT FROM audit_key AS o
+              WHERE o.tenant = $1 AND o.name = c.name AND o.at = k.at AND o.audit = k.audit));
 
 -- name: audit_entries_of_commits
-SELECT w.n, a.id, a.tenant, a.at, a.author, a.reason, a.subjects, a.key_id, a.key_name
+SELECT w.n, a.id, a.tenant, a.at, a.author, a.reason, a.subjects, a.key_id, a.key_name,
+       a.action
   FROM unnest($2::bigint[], $3::text[], $4::text[]) WITH ORDINALITY AS w (at, author, reason, n)
  CROSS JOIN LATERAL (
        SELECT * FROM audit AS b

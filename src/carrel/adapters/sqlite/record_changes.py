@@ -11,6 +11,7 @@ from carrel.adapters.sqlite.database import STATEMENTS
 from carrel.adapters.sqlite.rows import Row, record_from_row
 from carrel.core.identifiers import TimestampMs
 from carrel.core.search.full_text import SEARCHED_TYPES, index_terms
+from carrel.core.store.audit_filter import audit_action, audit_keys
 from carrel.core.store.commit import Commit, ExpectationFailed, audit_subjects
 from carrel.core.store.record import (
     NO_KEY,
@@ -33,7 +34,8 @@ class RecordChanges:
         self._db = db
         self._collection_revisions = collection_revisions
         self.has_changed = False
-        self._audit_rows: list[Row] = []
+        self._audit_rows: list[tuple[Row, list[str]]] = []
+        """Audit entries, each with its index keys."""
         self._revisions: dict[_RecordKey, int] = {}
         """Revisions of records that commits expect."""
 
@@ -86,14 +88,23 @@ class RecordChanges:
         for tenant, subjects in sorted(audit_subjects(commit).items()):
             key = commit.key or NO_KEY
             row = (commit.at, commit.author, commit.reason, json.dumps(subjects), key.id, key.name)
-            self._audit_rows.append((tenant, *row))
+            keys = audit_keys(commit, subjects)
+            self._audit_rows.append(((tenant, *row, audit_action(commit)), keys))
 
     def flush(self) -> None:
         if self._audit_rows:
-            self._db.executemany(STATEMENTS["add_audit_entry"], self._audit_rows)
+            self._add_audit_entries()
         if self.has_changed:
             row = self._db.execute(STATEMENTS["records_revision"]).fetchone()
             self._db.execute(STATEMENTS["set_counter"], ("records", (row[0] if row else 0) + 1))
+
+    def _add_audit_entries(self) -> None:
+        [last] = self._db.execute(STATEMENTS["last_audit_id"]).fetchone()
+        entries = list(enumerate(self._audit_rows, start=(last or 0) + 1))
+        rows = [(id, *row) for id, (row, _) in entries]
+        keys = [(row[0], name, row[1], id) for id, (row, names) in entries for name in names]
+        self._db.executemany(STATEMENTS["add_audit_entry"], rows)
+        self._db.executemany(STATEMENTS["add_audit_key"], keys)
 
     def _record_revision(self, *key: Any) -> int:
         if key not in self._revisions:

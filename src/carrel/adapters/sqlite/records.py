@@ -12,6 +12,7 @@ from carrel.adapters.sqlite.rows import RECORDS_REVISION_KEY, Row, record_from_r
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import TimestampMs
 from carrel.core.search.bm25 import MAX_COUNTED, TermCount, TermStatistics, TermWeight
+from carrel.core.store.audit_filter import EVERY_ENTRY, AuditFilter
 from carrel.core.store.record import AuditEntry, KeyReference, Record, RecordFilter, RecordType
 
 
@@ -168,12 +169,32 @@ class SqliteRecords:
         return tuple(timestamps.get(index) for index in range(len(ids)))
 
     async def audit(
-        self, tenant: str, *, before: int = 0, limit: int = 100
+        self,
+        tenant: str,
+        filter: AuditFilter = EVERY_ENTRY,
+        *,
+        before: int = 0,
+        limit: int = 100,
     ) -> tuple[AuditEntry, ...]:
-        rows = self._reader.db.execute(
-            STATEMENTS["audit_entries"], (tenant, before or 2**62, limit)
-        ).fetchall()
+        name, parameters = "audit_entries", [tenant, filter.start, filter.end, before]
+        if filter.keys:
+            first, *others = filter.keys
+            name, parameters = "audit_entries_by_keys", [*parameters, first, json.dumps(others)]
+        rows = await self._reader.scan(
+            lambda db: db.execute(STATEMENTS[name], [*parameters, limit]).fetchall()
+        )
         return tuple(map(_audit_entry_from_row, rows))
+
+    async def count_audit_entries(self, tenant: str, filter: AuditFilter) -> int:
+        name, parameters = "count_audit_entries", [tenant, filter.start, filter.end]
+        if filter.keys:
+            first, *others = filter.keys
+            name = "count_audit_entries_by_keys"
+            parameters += [first, json.dumps(others)]
+        row = await self._reader.scan(
+            lambda db: db.execute(STATEMENTS[name], parameters).fetchone()
+        )
+        return int(row[0])
 
     async def find_audit_entries(
         self, tenant: str, commits: Sequence[tuple[TimestampMs, str, str]]
@@ -187,10 +208,11 @@ class SqliteRecords:
 
 
 def _audit_entry_from_row(row: Row) -> AuditEntry:
-    id, owner, at, author, reason, subjects, key, key_name = row
+    id, owner, at, author, reason, subjects, key, key_name, action = row
     return AuditEntry(
         *(str(id), owner, at, author, reason, tuple(json.loads(subjects))),
         key=KeyReference(key, key_name) if key else None,
+        action=action,
     )
 
 

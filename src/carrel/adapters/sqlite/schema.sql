@@ -178,10 +178,19 @@ CREATE TABLE audit (
     reason   TEXT    NOT NULL,
     subjects TEXT    NOT NULL,
     key_id   TEXT    NOT NULL DEFAULT '',
-    key_name TEXT    NOT NULL DEFAULT ''
+    key_name TEXT    NOT NULL DEFAULT '',
+    action   TEXT    NOT NULL DEFAULT ''
 );
-CREATE INDEX audit_by_tenant ON audit (tenant, id);
-CREATE INDEX audit_by_time ON audit (tenant, at, author);
+CREATE INDEX audit_by_time ON audit (tenant, at);
+
+-- What audit entries are found by: author, key, action and records.
+CREATE TABLE audit_key (
+    tenant TEXT    NOT NULL,
+    name   TEXT    NOT NULL,
+    at     INTEGER NOT NULL,
+    audit  INTEGER NOT NULL,
+    PRIMARY KEY (tenant, name, at, audit)
+) WITHOUT ROWID;
 
 -- Last use of each API key and last heartbeat of each running tool call, by record id.
 CREATE TABLE key_usage (

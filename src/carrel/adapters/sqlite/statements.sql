@@ -333,15 +333,16 @@ SELECT r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
 
 -- name: list_records_by_key_ranges
 SELECT r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
-  FROM (SELECT DISTINCT i.id FROM index_key AS i
-         WHERE i.tenant = ?1 AND i.type = ?2 AND i.name >= ?3 AND i.name < ?4 AND i.id > ?5
-           AND NOT EXISTS (SELECT 1 FROM json_each(?6) AS c
-                WHERE NOT EXISTS (SELECT 1 FROM index_key AS o INDEXED BY index_key_by_record
-                      WHERE o.tenant = ?1 AND o.type = ?2 AND o.id = i.id
-                        AND o.name >= c.value ->> 0 AND o.name < c.value ->> 1))
-         ORDER BY i.id LIMIT ?7) AS m
- CROSS JOIN record AS r ON r.tenant = ?1 AND r.type = ?2 AND r.id = m.id
- ORDER BY m.id;
+  FROM record AS r
+ WHERE r.tenant = ?1 AND r.type = ?2 AND r.id IN (
+       SELECT DISTINCT i.id FROM index_key AS i
+        WHERE i.tenant = ?1 AND i.type = ?2 AND i.name >= ?3 AND i.name < ?4 AND i.id > ?5
+          AND NOT EXISTS (SELECT 1 FROM json_each(?6) AS c
+               WHERE NOT EXISTS (SELECT 1 FROM index_key AS o INDEXED BY index_key_by_record
+                     WHERE o.tenant = ?1 AND o.type = ?2 AND o.id = i.id
+                       AND o.name >= c.value ->> 0 AND o.name < c.value ->> 1))
+        ORDER BY i.id LIMIT ?7)
+ ORDER BY r.id;
 
 -- name: count_records_by_keys
 SELECT count(DISTINCT i.id) FROM index_key AS i
@@ -398,15 +399,44 @@ INSERT INTO collection_revision (tenant, type, revision) VALUES (?, ?, 1)
 ON CONFLICT DO UPDATE SET revision = revision + 1;
 
 -- name: add_audit_entry
-INSERT INTO audit (tenant, at, author, reason, subjects, key_id, key_name)
-VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO audit (id, tenant, at, author, reason, subjects, key_id, key_name, action)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: last_audit_id
+SELECT max(id) FROM audit;
+
+-- name: add_audit_key
+INSERT OR IGNORE INTO audit_key (tenant, name, at, audit) VALUES (?, ?, ?, ?);
 
 -- name: audit_entries
-SELECT id, tenant, at, author, reason, subjects, key_id, key_name FROM audit
- WHERE tenant = ? AND id < ? ORDER BY id DESC LIMIT ?;
+SELECT id, tenant, at, author, reason, subjects, key_id, key_name, action FROM audit
+ WHERE tenant = ?1 AND at >= ?2
+   AND (at, id) < (coalesce((SELECT b.at FROM audit AS b WHERE b.id = ?4), ?3), ?4)
+ ORDER BY at DESC, id DESC LIMIT ?5;
+
+-- name: audit_entries_by_keys
+SELECT a.id, a.tenant, a.at, a.author, a.reason, a.subjects, a.key_id, a.key_name, a.action
+  FROM audit_key AS k CROSS JOIN audit AS a ON a.id = k.audit
+ WHERE k.tenant = ?1 AND k.name = ?5 AND k.at >= ?2
+   AND (k.at, k.audit) < (coalesce((SELECT b.at FROM audit AS b WHERE b.id = ?4), ?3), ?4)
+   AND NOT EXISTS (SELECT 1 FROM json_each(?6) AS c
+        WHERE NOT EXISTS (SELECT 1 FROM audit_key AS o
+              WHERE o.tenant = ?1 AND o.name = c.value AND o.at = k.at AND o.audit = k.audit))
+ ORDER BY k.at DESC, k.audit DESC LIMIT ?7;
+
+-- name: count_audit_entries
+SELECT count(*) FROM audit WHERE tenant = ? AND at >= ? AND at < ?;
+
+-- name: count_audit_entries_by_keys
+SELECT count(*) FROM audit_key AS k
+ WHERE k.tenant = ?1 AND k.name = ?4 AND k.at >= ?2 AND k.at < ?3
+   AND NOT EXISTS (SELECT 1 FROM json_each(?5) AS c
+        WHERE NOT EXISTS (SELECT 1 FROM audit_key AS o
+              WHERE o.tenant = ?1 AND o.name = c.value AND o.at = k.at AND o.audit = k.audit));
 
 -- name: audit_entries_of_commits
-SELECT w.key, a.id, a.tenant, a.at, a.author, a.reason, a.subjects, a.key_id, a.key_name
+SELECT w.key, a.id, a.tenant, a.at, a.author, a.reason, a.subjects, a.key_id, a.key_name,
+       a.action
   FROM json_each(?1) AS w
  CROSS JOIN audit AS a ON a.id = (
        SELECT min(b.id) FROM audit AS b

@@ -27,7 +27,14 @@ TREE_TABLES: Final = ("scope", "entry", "version")
 PHASES: Final[tuple[tuple[str, ...], ...]] = (
     *(("counter",), ("collection_revision",), ("record",), ("unique_key",), ("index_key",)),
     *(("scope",), ("run",), ("run_layer",), ("content",), TREE_TABLES, ("event",), ("audit",)),
-    *(("key_usage",), ("idempotency_key",), ("delivery",), ("attempt",), ("delivery_cursor",)),
+    *(
+        ("audit_key",),
+        ("key_usage",),
+        ("idempotency_key",),
+        ("delivery",),
+        ("attempt",),
+        ("delivery_cursor",),
+    ),
     *(("session",), ("session_entry",), ("recall",)),
 )
 """Order of the tables. The tables of TREE_TABLES are read merged by key."""

@@ -60,8 +60,9 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
     "collection_revision": {"tenant": str, "type": str, "revision": int},
     "audit": {
         **{"id": int, "tenant": str, "at": int, "author": str, "reason": str, "subjects": str},
-        **{"key_id": str, "key_name": str},
+        **{"key_id": str, "key_name": str, "action": str},
     },
+    "audit_key": {"tenant": str, "name": str, "at": int, "audit": int},
     "key_usage": {"id": str, "last_used_at": int},
     "idempotency_key": {
         **{"tenant": str, "endpoint": str, "key": str, "fingerprint": str, "claimed_at": int},
@@ -103,7 +104,7 @@ ADDED_COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
         **{"version_offset": 0, "mode": None, "mtime_ns": None, "redacted": 0},
         **{"file_id": None, "source": None},
     },
-    "audit": {"key_id": "", "key_name": ""},
+    "audit": {"key_id": "", "key_name": "", "action": ""},
     "idempotency_key": {"revision": None},
     "run": {
         **{"session": None, "reported_at": 0, "abandoned_at": None, "reason": None},
@@ -128,7 +129,7 @@ KEY_LENGTHS: Final[Mapping[str, int]] = {
     **dict.fromkeys(TABLES, 1),
     **{"entry": 2, "version": 3, "run_layer": 2, "record": 3, "index_key": 4},
     **{"collection_revision": 2, "idempotency_key": 3, "attempt": 2},
-    **{"session": 3, "session_entry": 4, "recall": 4},
+    **{"session": 3, "session_entry": 4, "recall": 4, "audit_key": 4},
 }
 """Number of leading columns that form the unique, ordered key of a table."""
 

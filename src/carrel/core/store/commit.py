@@ -199,6 +199,8 @@ class Commit(Struct, frozen=True, gc=False):
     """Marked with the resulting versions in the same transaction."""
     key: KeyReference | None = None
     """Key through which the author acts, for the audit."""
+    action: str = ""
+    """Name of the action, for the audit; empty: the reason up to its first colon or comma."""
     audited_tenant: str = ""
     """Tenant whose audit names the subjects, if nothing is written or changed."""
 

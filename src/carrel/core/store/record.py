@@ -199,6 +199,10 @@ class AuditEntry(Struct, frozen=True):
     """Key through which the author acted; None without one."""
     author_name: str | None = None
     """Current name of the person, or name of the key; not stored, and None once deleted."""
+    action: str = ""
+    """What was done, without names of records."""
+    object_names: Mapping[str, str] = {}
+    """Current names of the subjects that have one; not stored."""
 
 
 class CollectionRevision(Struct, frozen=True, gc=False):

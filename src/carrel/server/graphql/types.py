@@ -207,6 +207,7 @@ class AuditEntryType(Struct, frozen=True):
     by: str
     by_name: str | None
     key: AuditKeyType | None
+    action: str
     why: str
     subjects: tuple[str, ...]
 
@@ -215,7 +216,7 @@ class AuditEntryType(Struct, frozen=True):
         key = None if entry.key is None else AuditKeyType(entry.key.id, entry.key.name)
         return cls(
             *(entry.id, entry.at, entry.author, entry.author_name),
-            *(key, entry.reason, entry.subjects),
+            *(key, entry.action, entry.reason, entry.subjects),
         )
 
 

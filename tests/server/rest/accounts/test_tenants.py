@@ -152,7 +152,9 @@ async def test_the_audit_is_paged_from_the_newest(
         cursor = page["next"]
         assert len(entries) <= 5, "a page was repeated"
     assert [entry["why"] for entry in entries] == ["create a template"] * 4 + ["create the tenant"]
-    assert sorted(entries[0]) == ["at", "by", "byName", "id", "key", "subjects", "why"]
+    assert sorted(entries[0]) == [
+        *("action", "at", "by", "byName", "id", "key", "objects", "subjects", "why"),
+    ]
     [owner_key] = (await owner.get("/v1/keys")).json()["items"]
     assert entries[0]["byName"] == "Ada"
     assert entries[0]["key"] == {"id": owner_key["id"], "name": "owner"}

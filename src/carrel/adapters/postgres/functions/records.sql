@@ -13,7 +13,8 @@ $$;
 
 -- Apply the record changes of one commit in order and write its audit entries, which also name the
 -- additional subjects and the author's key. Items have a `kind`: 'change', 'read' (a record with the
--- expected revision), 'subject', 'key' or 'event'; events are ignored here. Returns NULL if applied;
+-- expected revision), 'subject', 'key', 'action', 'audit key' or 'event'; events are ignored here.
+-- Returns NULL if applied;
 -- else [index of the refused change, unique key in use], and nothing was applied. With `check_only`
 -- the changes are checked but not applied. Callers hold the lock of all records, so that two cannot
 -- take the same unique key; if all changed types are unaudited, the locks of their collections are
@@ -94,14 +95,21 @@ BEGIN
     SELECT DISTINCT w.pair ->> 0, w.pair ->> 1, 1 FROM unnest(changed_collections) AS w (pair)
     ON CONFLICT (tenant, type) DO UPDATE SET revision = r.revision + 1;
     UPDATE counter SET value = value + 1 WHERE name = 'records' AND any_audited;
-    INSERT INTO audit (tenant, at, author, reason, subjects, key_id, key_name)
+    WITH added AS (
+    INSERT INTO audit (tenant, at, author, reason, subjects, key_id, key_name, action)
     SELECT e.change ->> 'tenant', commit_at, commit_author, commit_reason,
            jsonb_agg(concat(e.change ->> 'type', '/', e.change ->> 'id') ORDER BY e.n)::text,
            coalesce(jsonb_path_query_first(changes, '$[*] ? (@.kind == "key").id') #>> '{}', ''),
-           coalesce(jsonb_path_query_first(changes, '$[*] ? (@.kind == "key").name') #>> '{}', '')
+           coalesce(jsonb_path_query_first(changes, '$[*] ? (@.kind == "key").name') #>> '{}', ''),
+           coalesce(jsonb_path_query_first(changes, '$[*] ? (@.kind == "action").name') #>> '{}', '')
       FROM jsonb_array_elements(changes) WITH ORDINALITY AS e (change, n)
      WHERE (e.change ->> 'audited')::boolean
-     GROUP BY 1 ORDER BY min(e.n);
+     GROUP BY 1 ORDER BY min(e.n)
+    RETURNING id, tenant, at)
+    INSERT INTO audit_key (tenant, name, at, audit)
+    SELECT a.tenant, e.change ->> 'name', a.at, a.id
+      FROM added AS a JOIN jsonb_array_elements(changes) AS e (change)
+        ON e.change ->> 'kind' = 'audit key' AND e.change ->> 'tenant' = a.tenant;
     IF check_only THEN
         RAISE SQLSTATE 'CA002';
     END IF;

@@ -186,10 +186,18 @@ CREATE TABLE audit (
     reason   text NOT NULL,
     subjects text NOT NULL,
     key_id   text NOT NULL DEFAULT '',
-    key_name text NOT NULL DEFAULT ''
+    key_name text NOT NULL DEFAULT '',
+    action   text NOT NULL DEFAULT ''
 );
-CREATE INDEX audit_by_tenant ON audit (tenant, id);
-CREATE INDEX audit_by_time ON audit (tenant, at, author);
+CREATE INDEX audit_by_time ON audit (tenant, at, id);
+
+CREATE TABLE audit_key (
+    tenant text COLLATE "C" NOT NULL,
+    name   text COLLATE "C" NOT NULL,
+    at     bigint NOT NULL,
+    audit  bigint NOT NULL,
+    PRIMARY KEY (tenant, name, at, audit)
+);
 
 CREATE TABLE key_usage (
     id           text COLLATE "C" PRIMARY KEY,
@@ -1105,14 +1113,21 @@ BEGIN
     SELECT DISTINCT w.pair ->> 0, w.pair ->> 1, 1 FROM unnest(changed_collections) AS w (pair)
     ON CONFLICT (tenant, type) DO UPDATE SET revision = r.revision + 1;
     UPDATE counter SET value = value + 1 WHERE name = 'records' AND any_audited;
-    INSERT INTO audit (tenant, at, author, reason, subjects, key_id, key_name)
+    WITH added AS (
+    INSERT INTO audit (tenant, at, author, reason, subjects, key_id, key_name, action)
     SELECT e.change ->> 'tenant', commit_at, commit_author, commit_reason,
            jsonb_agg(concat(e.change ->> 'type', '/', e.change ->> 'id') ORDER BY e.n)::text,
            coalesce(jsonb_path_query_first(changes, '$[*] ? (@.kind == "key").id') #>> '{}', ''),
-           coalesce(jsonb_path_query_first(changes, '$[*] ? (@.kind == "key").name') #>> '{}', '')
+           coalesce(jsonb_path_query_first(changes, '$[*] ? (@.kind == "key").name') #>> '{}', ''),
+           coalesce(jsonb_path_query_first(changes, '$[*] ? (@.kind == "action").name') #>> '{}', '')
       FROM jsonb_array_elements(changes) WITH ORDINALITY AS e (change, n)
      WHERE (e.change ->> 'audited')::boolean
-     GROUP BY 1 ORDER BY min(e.n);
+     GROUP BY 1 ORDER BY min(e.n)
+    RETURNING id, tenant, at)
+    INSERT INTO audit_key (tenant, name, at, audit)
+    SELECT a.tenant, e.change ->> 'name', a.at, a.id
+      FROM added AS a JOIN jsonb_array_elements(changes) AS e (change)
+        ON e.change ->> 'kind' = 'audit key' AND e.change ->> 'tenant' = a.tenant;
     IF check_only THEN
         RAISE SQLSTATE 'CA002';
     END IF;

@@ -157,10 +157,18 @@ CREATE TABLE audit (
     reason   TEXT    NOT NULL,
     subjects TEXT    NOT NULL,
     key_id   TEXT    NOT NULL DEFAULT '',
-    key_name TEXT    NOT NULL DEFAULT ''
+    key_name TEXT    NOT NULL DEFAULT '',
+    action   TEXT    NOT NULL DEFAULT ''
 );
-CREATE INDEX audit_by_tenant ON audit (tenant, id);
-CREATE INDEX audit_by_time ON audit (tenant, at, author);
+CREATE INDEX audit_by_time ON audit (tenant, at);
+
+CREATE TABLE audit_key (
+    tenant TEXT    NOT NULL,
+    name   TEXT    NOT NULL,
+    at     INTEGER NOT NULL,
+    audit  INTEGER NOT NULL,
+    PRIMARY KEY (tenant, name, at, audit)
+) WITHOUT ROWID;
 
 CREATE TABLE key_usage (
     id           TEXT    PRIMARY KEY,

@@ -1,0 +1,98 @@
+"""`carrel people`, `carrel invite` and `carrel audit`: people and what they did."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from carrel.cli import formatting
+from carrel.cli.connection import run_on_server
+from carrel.cli.console import print_json, server_options
+from carrel.cli.targets import find_person_id
+
+if TYPE_CHECKING:
+    from carrel_client import AsyncClient, AuditEntry, Invitation
+
+
+@click.command()
+@server_options
+def people(as_json: bool, **options: Any) -> None:
+    """List the people of the tenant."""
+    records = run_on_server(lambda client: client.people.list(), options, as_json=as_json)
+    rows = [person.facts for person in records]
+    if as_json:
+        print_json({"people": rows})
+    else:
+        formatting.print_records(rows, ("name", "email", "role", "title", "timezone", "id"))
+
+
+@click.command()
+@click.argument("person")
+@server_options
+def invite(person: str, as_json: bool, **options: Any) -> None:
+    """Print a one-time sign-in link for a person.
+
+    PERSON is an id or an e-mail address. Only a person who is owner or admin may invite.
+    """
+    invitation = run_on_server(lambda client: _invite(client, person), options, as_json=as_json)
+    print_json(invitation.facts) if as_json else click.echo(invitation.link)
+
+
+async def _invite(client: AsyncClient, person: str) -> Invitation:
+    return await client.people.invite(await find_person_id(client, person))
+
+
+_TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
+
+
+@click.command()
+@server_options
+@click.option("--who", "author", default="", help="Only this author or key, by id.")
+@click.option("--action", default="", help="Only this action, such as `create an agent`.")
+@click.option("--object", "object_name", default="", help="Only this record, as type/id, or type.")
+@click.option("--from", "start", type=_TIME, help="Earliest time (UTC).")
+@click.option("--to", "end", type=_TIME, help="Latest time (UTC), exclusive.")
+@click.option("--limit", default=50, type=click.IntRange(1, 500), show_default=True)
+@click.option("--csv", "as_csv", is_flag=True, help="Export all matching entries as CSV.")
+def audit(  # noqa: PLR0913, PLR0917 - options of the command
+    as_json: bool,
+    author: str,
+    action: str,
+    object_name: str,
+    start: datetime | None,
+    end: datetime | None,
+    limit: int,
+    as_csv: bool,
+    **options: Any,
+) -> None:
+    """Show the audit log, newest first."""
+    conditions: dict[str, Any] = {"author": author, "action": action, "object": object_name}
+    conditions |= {"start": _utc(start), "end": _utc(end)}
+
+    async def load(client: AsyncClient) -> tuple[AuditEntry, ...]:
+        return await client.audit.list(**conditions, limit=limit)
+
+    async def export(client: AsyncClient) -> bytes:
+        return await client.audit.export(**conditions)
+
+    if as_csv:
+        click.echo(run_on_server(export, options, as_json=as_json), nl=False)
+        return
+    entries = run_on_server(load, options, as_json=as_json)
+    if as_json:
+        print_json({"entries": [entry.facts for entry in entries]})
+    else:
+        formatting.print_records(list(map(_row, entries)), ("at", "by", "action", "why", "objects"))
+
+
+def _utc(at: datetime | None) -> datetime | None:
+    return None if at is None else at.replace(tzinfo=UTC)
+
+
+def _row(entry: AuditEntry) -> dict[str, Any]:
+    names = [item.get("name") or item.get("id") for item in entry.objects]
+    by = entry.author_name or entry.author
+    objects = ", ".join(dict.fromkeys(map(str, names)))
+    return {**entry.facts, "by": by, "objects": objects}
