@@ -88,6 +88,33 @@ async def test_a_commit_emits_an_event_for_each_write_in_order(ports: Ports) -> 
     assert [event.scope for event in events] == [AGENT, AGENT, AGENT, TEMPLATE]
 
 
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("run", [None, "run-1"])
+async def test_a_commit_of_many_files_emits_an_event_for_each_in_order(
+    ports: Ports, run: str | None, together: bool
+) -> None:
+    await start_run(ports, "run-1", AGENT)
+    begun = await ports.events.latest_cursor()
+    names = [f'{"ü" * (n % 3)}"{n}".md' for n in range(20)]
+    writes = [await write(ports, "text", path=Path(name)) for name in names]
+    foreign = await write(ports, "text", FOREIGN_AGENT)
+
+    commits = [commit(*writes, run=run, at=NOW), commit(foreign)]
+    for batch in [commits] if together else [[one] for one in commits]:
+        await ports.trees.commit(batch)
+
+    events = await ports.events.read_after(begun)
+    assert [event.payload for event in events[:20]] == [
+        {"path": name, "version": 1} for name in names
+    ]
+    assert {(event.type, event.tenant, event.scope, event.at) for event in events[:20]} == {
+        (WORKSPACE_UPDATED, ACME, AGENT, NOW)
+    }
+    assert [(event.tenant, event.scope) for event in events[20:]] == [(GLOBEX, FOREIGN_AGENT)]
+    logged = [event for event in await list_events(ports, run="run-1") if event.payload.get("path")]
+    assert [event.payload["path"] for event in logged] == (names if run else [])
+
+
 async def test_a_refused_commit_emits_no_event(ports: Ports) -> None:
     await try_write(ports, "kind", expects=(Expect(AGENT, SOUL, 3),))
 

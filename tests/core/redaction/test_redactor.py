@@ -50,6 +50,32 @@ def test_no_secret_survives_and_redaction_is_idempotent(data: st.DataObject, alp
     assert set(result.replaced) <= set(vault)
 
 
+@pytest.mark.parametrize("mode", SecretPatternMode)
+@pytest.mark.parametrize("alphabet", ["ab", "a]", "a-[REDACTED:b]", "AKIS1 skgh-_p"])
+@given(data=st.data())
+def test_many_contents_are_redacted_like_each_alone(
+    data: st.DataObject, alphabet: str, mode: SecretPatternMode
+) -> None:
+    vault = data.draw(vaults(alphabet))
+    redactor = Redactor(vault, mode)
+    one = contents(vault, alphabet) | st.sampled_from([AWS.encode(), AWS[:9].encode(), b""])
+    many = data.draw(st.lists(one, max_size=8))
+    assert redactor.redact_all(many) == [redactor.redact(content) for content in many]
+
+
+def test_a_value_that_overlaps_the_content_before_is_redacted() -> None:
+    results = Redactor({"door": "abababab"}).redact_all([b"ab", b"abababab", b"ab"])
+    assert [result.replaced for result in results] == [(), ("door",), ()]
+
+
+def test_of_many_contents_those_at_window_edges_are_redacted() -> None:
+    secret = b"hunter2hunter2"
+    for shift in range(-len(secret), len(secret)):
+        before = b"x" * (WINDOW_BYTES + shift)
+        results = Redactor({"door": secret.decode()}).redact_all([before, secret, b"y"])
+        assert [result.replaced for result in results] == [(), ("door",), ()]
+
+
 @given(vaults("abcdefgh", max_secrets=3), st.binary(max_size=200))
 def test_content_without_secrets_is_returned_as_the_same_object(
     vault: dict[str, str], text: bytes

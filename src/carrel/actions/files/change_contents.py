@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from carrel.actions.files.content_redaction import redact_contents
 from carrel.actions.policy.tenant_rules import TenantRules
 from carrel.core.agents.identity_name import IDENTITY_PATH
 from carrel.core.errors import Refusal
@@ -17,7 +18,6 @@ from carrel.core.overlay.file_changes import TRANSFERS, ChangeKind, FailedChange
 from carrel.core.redaction.redactor import RedactionResult
 from carrel.core.store.blob import Blob
 from carrel.ports import CorruptContent, Ports
-from carrel.ports.blobs import THREAD_THRESHOLD_BYTES
 
 _BATCH_BYTES: Final = 16 * 2**20
 """Contents of moved and copied files that are held at once, unless one is larger."""
@@ -65,20 +65,20 @@ async def _redact_puts(
     failures: list[FailedChange],
 ) -> Sequence[RedactionResult | None]:
     """Redact the new contents; records those that are too large as failures."""
-
-    def redact(change: FileChange) -> RedactionResult | None:
-        if change.kind is not ChangeKind.PUT and change.content is None:
-            return None
-        try:
-            return rules.redact_file(context.scope, change.content or b"")
-        except Refusal as refusal:
-            failures.append(FailedChange(change, refusal))
-            return None
-
-    size = sum(len(change.content or b"") for change in changes)
-    if size <= THREAD_THRESHOLD_BYTES:
-        return [redact(change) for change in changes]
-    return await asyncio.to_thread(lambda: [redact(change) for change in changes])
+    numbers = [
+        number
+        for number, change in enumerate(changes)
+        if change.kind is ChangeKind.PUT or change.content is not None
+    ]
+    contents = [changes[number].content or b"" for number in numbers]
+    redacted = await redact_contents(rules, context.scope, contents)
+    results: list[RedactionResult | None] = [None] * len(changes)
+    for number, result in zip(numbers, redacted, strict=True):
+        if isinstance(result, Refusal):
+            failures.append(FailedChange(changes[number], result))
+        else:
+            results[number] = result
+    return results
 
 
 async def _redact_transfers(
@@ -101,8 +101,7 @@ async def _redact_transfers(
             names = [path for path, blob in sources.items() if blob in batch]
             raise CorruptContent(f"{names[0]}: {problem}") from problem
         results = await asyncio.to_thread(
-            lambda batch_contents: [rules.redactor.redact(content) for content in batch_contents],
-            [contents[blob.digest] for blob in batch],
+            rules.redactor.redact_all, [contents[blob.digest] for blob in batch]
         )
         changed = [
             (blob, result.content)

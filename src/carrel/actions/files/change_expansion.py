@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import is_
 
 from msgspec import Struct
 
@@ -41,7 +42,10 @@ async def expand_changes(
     resolver: AgentFileResolver | None,
     requested: Sequence[FileChange],
 ) -> ExpandedChanges:
-    """Expand the changes that name a directory. Raises ValidationError."""
+    """Expand the changes that name a directory; without one, they are the requested ones.
+
+    Raises ValidationError.
+    """
     layers = await _read(ports, stack, requested)
     context = CommitContext(layers, resolver)
     expanded: list[FileChange] = []
@@ -55,9 +59,10 @@ async def expand_changes(
             expanded += expand_directory(change, contents)
         except Refusal as refusal:
             failures.append(FailedChange(change, refusal))
+    if len(expanded) == len(requested) and all(map(is_, expanded, requested)):
+        return ExpandedChanges(requested, layers, failures)
     check_independent(expanded)
-    if expanded != list(requested):
-        layers = await _read(ports, stack, expanded)
+    layers = await _read(ports, stack, expanded)
     return ExpandedChanges(expanded, layers, failures)
 
 

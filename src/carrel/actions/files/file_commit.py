@@ -107,7 +107,8 @@ class _FileCommitter(Struct, frozen=True):
         resolver = agent_layers.resolver if agent_layers else None
         stack = agent_layers.stack if agent_layers else self.stack
         expanded = await expand_changes(self.ports, stack, resolver, requested)
-        self._require_writable(expanded.changes, rules)
+        if expanded.changes is not requested:
+            self._require_writable(expanded.changes, rules)
         drafts, invalid = await self._check_paths(stack, expanded, rules)
         is_shared = stack[0].kind in _SHARED_KINDS
         context = CommitContext(expanded.layers, resolver)
@@ -132,6 +133,8 @@ class _FileCommitter(Struct, frozen=True):
 
     def _require_writable(self, changes: Sequence[FileChange], rules: TenantRules) -> None:
         """Check permission for every path that is written, before any state is read."""
+        if self.stack[0].kind is not ScopeKind.AGENT:
+            return
         failures = []
         for change in changes:
             try:
@@ -152,11 +155,15 @@ class _FileCommitter(Struct, frozen=True):
             for change in expanded.changes
             if change.kind in _WITH_CONTENT or change.kind is ChangeKind.MAKE_DIRECTORY
         ]
+        with_secrets = rules.find_texts_with_secrets([change.path.text for change in creating])
         for change in creating:
             try:
-                write_checks.check_path(scope, change.path, rules)
-                write_checks.check_media_type(change.type)
-                write_checks.check_type_secret(change.type, rules)
+                write_checks.check_path_class(scope, change.path, rules)
+                if change.path.text in with_secrets:
+                    write_checks.check_path_secret(change.path, rules)
+                if change.type is not None:
+                    write_checks.check_media_type(change.type)
+                    write_checks.check_type_secret(change.type, rules)
             except Refusal as refusal:
                 failures.append(FailedChange(change, refusal))
         by_path = {change.path: change for change in creating}

@@ -39,8 +39,18 @@ def require_writable(actor: Actor, scope: Scope, path: Path, rules: TenantRules)
 
 def check_path(scope: Scope, path: Path, rules: TenantRules) -> None:
     """Check a path that gets a content. Raises ValidationError."""
+    check_path_class(scope, path, rules)
+    check_path_secret(path, rules)
+
+
+def check_path_class(scope: Scope, path: Path, rules: TenantRules) -> None:
+    """Raises ValidationError for a path that collides with a pinned or managed one."""
     if scope.kind in _CLASSIFIED_KINDS:
         rules.policy.classes.check_path(path)
+
+
+def check_path_secret(path: Path, rules: TenantRules) -> None:
+    """Raises ValidationError for a path with a secret."""
     rules.require_no_secret("the path", path.text)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, TypeVar
@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 from carrel.actions.policy.policy_models import POLICY_ID, policy_from_record
 from carrel.actions.records import iter_records
 from carrel.core.accounts import SecretRecord
-from carrel.core.errors import ValidationError
+from carrel.core.errors import Refusal, ValidationError
 from carrel.core.identifiers import Scope
 from carrel.core.policy import Policy
 from carrel.core.redaction.redactor import RedactionResult, Redactor
@@ -39,6 +39,30 @@ class TenantRules:
         result = self.redactor.redact(content)
         limits.check_file_size(len(result.content))
         return result
+
+    def redact_files(
+        self, scope: Scope, contents: Sequence[bytes]
+    ) -> list[RedactionResult | Refusal]:
+        """Redact contents to store like `redact_file`; what that raises stands for the content."""
+        limits = self.policy.limits_of(scope)
+        results: list[RedactionResult | Refusal] = []
+        for content, result in zip(contents, self.redactor.redact_all(contents), strict=True):
+            try:
+                limits.check_file_size(len(content))
+                if result.replaced:
+                    limits.check_file_size(len(result.content))
+                results.append(result)
+            except Refusal as refusal:
+                results.append(refusal)
+        return results
+
+    def find_texts_with_secrets(self, texts: Sequence[str]) -> frozenset[str]:
+        """Texts that would be redacted: those that `require_no_secret` refuses."""
+        encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+        results = self.redactor.redact_all(encoded)
+        return frozenset(
+            text for text, result in zip(texts, results, strict=True) if result.replaced
+        )
 
     def redact_text(self, text: str) -> str:
         return self.redactor.redact(text.encode()).content.decode()

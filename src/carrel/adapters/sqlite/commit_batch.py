@@ -13,6 +13,7 @@ from carrel.adapters.sqlite.database import STATEMENTS
 from carrel.adapters.sqlite.listing_checks import are_paths_unchanged, list_occupants
 from carrel.adapters.sqlite.quotas import check_quota, count_bytes, count_files
 from carrel.adapters.sqlite.record_changes import RecordChanges
+from carrel.adapters.sqlite.row_buffers import RowBuffers
 from carrel.adapters.sqlite.rows import HeadKey, Row, digest_bytes, head_from_row
 from carrel.adapters.sqlite.writer_cache import ScopeState, WriterCache
 from carrel.core.identifiers import Path, Scope, TimestampMs
@@ -64,14 +65,9 @@ class CommitBatch:
         self._changed_below: dict[HeadKey, list[Path]] = {}
         """Paths created or deleted below each directory in this transaction."""
         self.changed_scopes: dict[Scope, ScopeState] = {}
-        self._scopes: list[Row] = []
-        self._contents: list[Row] = []
+        self._rows = RowBuffers()
         self._stored_contents: set[int] = set()
         """Ids of contents that this transaction refers to and does not add."""
-        self._versions: list[Row] = []
-        self._entries: dict[tuple[int, str], Row] = {}
-        self._events: list[Row] = []
-        self._prunes: list[Row] = []
 
     def apply(self, commit: Commit) -> Outcome:
         """Apply one commit. Checks everything first, so that a refusal has no effect."""
@@ -143,7 +139,7 @@ class CommitBatch:
         if not state.id:
             self._cache.last_scope_id += 1
             state.id = self._cache.last_scope_id
-            self._scopes.append((state.id, scope.tenant, scope.kind, scope.name))
+            self._rows.scopes.append((state.id, scope.tenant, scope.kind, scope.name))
         return state
 
     def add_event(
@@ -156,7 +152,7 @@ class CommitBatch:
     ) -> None:
         """Log an event given as (type, JSON payload, timestamp)."""
         self._cache.last_event_id += 1
-        self._events.append((self._cache.last_event_id, tenant, scope, run, sequence, *event))
+        self._rows.events.append((self._cache.last_event_id, tenant, scope, run, sequence, *event))
 
     def _add_commit_events(self, commit: Commit) -> None:
         """Log the events of the commit itself."""
@@ -182,20 +178,9 @@ class CommitBatch:
             (state.revision, state.files, state.size, state.id)
             for state in self.changed_scopes.values()
         ]
-        buffers: Sequence[tuple[str, list[Row] | dict[tuple[int, str], Row]]] = (
-            ("add_scope", self._scopes),
-            ("add_content", self._contents),
-            ("add_version", self._versions),
-            ("set_entry", self._entries),
-            ("add_event", self._events),
-            ("prune_version", self._prunes),
-            ("update_scope", scope_rows),
-        )
-        for statement, rows in buffers:
-            if rows:
-                values = rows.values() if isinstance(rows, dict) else rows
-                self._db.executemany(STATEMENTS[statement], values)
-                rows.clear()
+        self._rows.write(self._db)
+        if scope_rows:
+            self._db.executemany(STATEMENTS["update_scope"], scope_rows)
 
     def _check_stored_contents(self) -> None:
         if not self._stored_contents:
@@ -339,11 +324,11 @@ class CommitBatch:
         attributes = (write.directory if entry is None else entry.attributes) or _NO_ATTRIBUTES
         columns = (*columns, offset, attributes.mode, attributes.mtime_ns, file_id, write.reviewed)
         row = (id, text, version, revision, at, *columns)
-        self._entries[id, text] = row
+        self._rows.entries[id, text] = row
         source = write.source and source_to_text(write.source)
-        self._versions.append((*row, commit.author, commit.reason, run, source))
+        self._rows.versions.append((*row, commit.author, commit.reason, run, source))
         if version > commit.max_versions:
-            self._prunes.append((id, text, version - commit.max_versions))
+            self._rows.prunes.append((id, text, version - commit.max_versions))
         payload = f'{{"path":{quoted(text)},"version":{version + offset}}}'
         sequence = self.next_run_sequence(run, scope.tenant, at) if run else None
         self.add_event(scope.tenant, id, run, sequence, (WORKSPACE_UPDATED, payload, at))
@@ -380,7 +365,7 @@ class CommitBatch:
             return blob, digest
         self._cache.last_content_id += 1
         id = self._cache.last_content_id
-        self._contents.append((id, digest, blob.size, at, blob.storage_ref))
+        self._rows.contents.append((id, digest, blob.size, at, blob.storage_ref))
         return Blob(blob.digest, blob.size, id), digest
 
     def _current_head(self, write: Write, commit: Commit) -> Head:

@@ -251,6 +251,12 @@ SELECT id, body FROM content WHERE id = ?;
 INSERT INTO event (id, tenant, scope, run, sequence, type, payload, at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
+-- Events with ids in a row that differ in their payloads only. Parameters: first id, tenant, scope,
+-- run, sequence, type, time, payloads.
+-- name: add_events
+INSERT INTO event (id, tenant, scope, run, sequence, type, payload, at)
+SELECT ?1 + p.key, ?2, ?3, ?4, ?5, ?6, p.value, ?7 FROM json_each(?8) AS p;
+
 -- name: events_after
 SELECT e.id, e.tenant, s.kind, s.name, e.run, e.sequence, e.type, e.payload, e.at
   FROM event AS e LEFT JOIN scope AS s ON s.id = e.scope

@@ -123,8 +123,9 @@ class AgentFileResolver(Struct, frozen=True):
         )
 
 
-_VERBATIM_SOURCES: Final = frozenset({FileSource.PIN, FileSource.PINNED_OVERRIDE})
-_OWN_SOURCES: Final = _VERBATIM_SOURCES | {FileSource.OVERRIDE}
+# Tuples, since hashing a member of an enumeration takes longer than to compare it.
+_VERBATIM_SOURCES: Final = (FileSource.PIN, FileSource.PINNED_OVERRIDE)
+_OWN_SOURCES: Final = (*_VERBATIM_SOURCES, FileSource.OVERRIDE)
 
 
 def is_verbatim(file: File) -> bool:
@@ -262,7 +263,7 @@ def _is_override(file_class: FileClass, path: Path, layers: Layers) -> bool:
 
 
 def is_pin(entry: Entry) -> bool:
-    return entry.blob == entry.base
+    return entry.base is not None and entry.blob == entry.base
 
 
 def pinned_head(path: Path, layers: Layers) -> tuple[Tree, Head | None]:

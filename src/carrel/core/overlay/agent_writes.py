@@ -10,6 +10,7 @@ from carrel.core.overlay.agent_resolution import (
     AgentFileResolver,
     agent_entry,
     is_own_file,
+    is_pin,
     pinned_entry,
     resolve_as,
     upstream_layers,
@@ -56,7 +57,7 @@ def plan_agent_put(
         base = current.base if current else None
         return plan_write(layers, path, Entry(content.blob, base, content.type), file_class)
     inherited = upstream_blob(path, upstream_layers(layers))
-    if content.blob == inherited:
+    if inherited is not None and content.blob == inherited:
         override = layers[0].entry(path)
         return None if override is None else plan_write(layers, path, None, file_class)
     return plan_write(layers, path, Entry(content.blob, inherited, content.type), file_class)
@@ -127,8 +128,11 @@ def agent_write(layers: Layers, path: Path, entry: Entry | None, file_class: Fil
         reviewed = layers[0].reviewed_offer(path)
     if entry is None:
         return Write(layers[0].scope, path, None, reviewed=reviewed)
-    replaced = resolve_as(file_class, path, layers)
-    offset = version_offset(layers, path, replaced)
+    head = layers[0].heads.get(path)
+    if file_class is FileClass.LIVE and head and head.entry and not is_pin(head.entry):
+        offset = head.version_offset  # it replaces the agent's own file
+    else:
+        offset = version_offset(layers, path, resolve_as(file_class, path, layers))
     return Write(layers[0].scope, path, entry, offset, reviewed=reviewed)
 
 

@@ -11,6 +11,7 @@ from carrel.core.overlay.write_condition import UNCONDITIONAL, WriteCondition
 from carrel.core.store.blob import Blob
 from carrel.core.store.commit import Expect, ExpectPathFree, PathOccupied, Write
 from carrel.core.store.entry import MARKDOWN, Entry, FileAttributes
+from carrel.core.store.tree import Tree
 
 
 class PlannedWrite(Struct, frozen=True, gc=False):
@@ -44,14 +45,26 @@ def plan_put(
     type: str | None = None,
 ) -> PlannedWrite:
     """Write content at the nearest layer; layers below are unchanged."""
+    if len(layers) == 1 and condition == UNCONDITIONAL:
+        return _plan_single_put(layers[0], path, blob, type)
     current = resolve(path, layers)
     condition.check(path, current)
     current_type = current.entry.type if current else MARKDOWN
     attributes = _kept_attributes(layers[0].entry(path))
     entry = Entry(blob, upstream_blob(path, layers[1:]), type or current_type, attributes)
-    checks = new_path_checks(path, tuple(tree.scope for tree in layers))
+    checks = new_path_checks(path, tuple([tree.scope for tree in layers]))
     write = Write(layers[0].scope, path, entry, version_offset(layers, path, current))
     return PlannedWrite(_expectations(layers, path, condition), write, checks)
+
+
+def _plan_single_put(tree: Tree, path: Path, blob: Blob, type: str | None) -> PlannedWrite:
+    """Plan a put without a condition in a stack of one layer: nothing is resolved."""
+    head = tree.heads.get(path)
+    current = head.entry if head else None
+    current_type = current.type if current else MARKDOWN
+    entry = Entry(blob, None, type or current_type, _kept_attributes(current))
+    write = Write(tree.scope, path, entry, head.version_offset if head else 0)
+    return PlannedWrite((), write, new_path_checks(path, (tree.scope,)))
 
 
 def _kept_attributes(current: Entry | None) -> FileAttributes | None:

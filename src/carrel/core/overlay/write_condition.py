@@ -27,6 +27,8 @@ class WriteCondition(Struct, frozen=True, gc=False):
     absent: bool = False
 
     def check(self, path: Path, current: File | None) -> None:
+        if self.etags is None and not self.absent:
+            return
         version = current.version if current else 0
         if self.absent and current:
             raise WorkspaceConflict(f"{path} already exists", version)

@@ -8,13 +8,21 @@ Writers reach it through `TenantRules` (`actions/policy/tenant_rules.py`): file 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from itertools import accumulate
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 from msgspec import Struct
 
-from carrel.core.redaction.secret_patterns import PATTERN_NAMES, SecretSpan, find_secrets, scan
+from carrel.core.redaction.secret_patterns import (
+    PATTERN_NAMES,
+    SecretSpan,
+    find_anchors,
+    find_secrets,
+    scan,
+)
 
 MIN_SECRET_LENGTH = 8
 MAX_SECRET_BYTES = 64 * 1024
@@ -104,6 +112,38 @@ class Redactor:
                 )
         content = b"" if self._find_spans(b"[REDACTED]") else b"[REDACTED]"
         return RedactionResult(content, tuple(sorted(replaced)), ())
+
+    def redact_all(self, contents: Sequence[bytes]) -> list[RedactionResult]:
+        """Results of `redact` for many contents.
+
+        One scan of all of them finds the few that have to be searched one by one.
+        """
+        suspects = self._find_suspects(contents)
+        return [
+            self.redact(content) if number in suspects else RedactionResult(content)
+            for number, content in enumerate(contents)
+        ]
+
+    def _find_suspects(self, contents: Sequence[bytes]) -> set[int]:
+        """Numbers of contents that may have secrets; a match across two contents counts for both.
+
+        The matches do not overlap, so one that hides another at a border counts for both, too.
+        """
+        suspects: set[int] = set()
+        ends: list[int] = []
+        for start, end in self._find_candidates(b"".join(contents)):
+            ends = ends or list(accumulate(map(len, contents)))
+            suspects.update(range(bisect_right(ends, start), bisect_right(ends, end - 1) + 1))
+        return suspects
+
+    def _find_candidates(self, content: bytes) -> Iterator[tuple[int, int]]:
+        """Where a value or a pattern may begin."""
+        if self._names:
+            for _, start, end in scan(self._first_match, content, _NEEDLE_BYTES):
+                yield start, end
+        if self._pattern_mode is not SecretPatternMode.OFF:
+            for _, start, end in find_anchors(content):
+                yield start, end
 
     def find_cut(self, content: bytes, position: int) -> tuple[int, bool]:
         """Return the last position up to this one that is outside all secrets, or 0.

@@ -60,10 +60,15 @@ def _scan_windows(
                 yield pattern, offset + start, offset + end
 
 
+def find_anchors(content: bytes) -> Iterable[tuple[int, int, int]]:
+    """Where a secret may begin, as (number, start, end). Every secret has such a place."""
+    return scan(_ANCHORS, content, _MAX_ANCHOR_BYTES)
+
+
 def find_secrets(content: bytes) -> list[SecretSpan]:
     """Secrets in content from left to right, without overlaps."""
     spans: list[SecretSpan] = []
-    anchors = scan(_ANCHORS, content, _MAX_ANCHOR_BYTES)
+    anchors = find_anchors(content)
     if not anchors:
         return spans
     covered_to = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from enum import StrEnum
+from functools import lru_cache
 
 import msgspec
 from msgspec import Struct
@@ -55,6 +56,7 @@ class VersionSource(Struct, frozen=True, gc=False, array_like=True):
     path: str
 
 
+@lru_cache(maxsize=8192)
 def new_file_id(scope: Scope, path: Path, version: int) -> str:
     """Id of a file that begins at a version of a path. It stays when the file is moved."""
     facts = (scope.tenant, scope.kind, scope.name, path.text, str(version))

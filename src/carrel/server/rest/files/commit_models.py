@@ -91,9 +91,9 @@ class ChangeResultModel(ResponseModel, frozen=True):
     """Stays the same when the file is moved."""
     sha256: Sha256 | None
     size: Annotated[int, msgspec.Meta(ge=0)] | None
-    redacted: list[str]
+    redacted: tuple[str, ...]
     """Names of the secrets that were replaced in the content."""
-    warnings: list[str]
+    warnings: tuple[str, ...]
     """Names of what looks like a secret and was left in place."""
 
 
@@ -184,6 +184,6 @@ def _result_to_model(change: ChangeResult) -> ChangeResultModel:
         file_id=None if file is None else file.file_id,
         sha256=None if file is None else file.blob.digest.removeprefix("sha256:"),
         size=None if file is None else file.blob.size,
-        redacted=[] if redaction is None else list(redaction.replaced),
-        warnings=[] if redaction is None else list(redaction.warned),
+        redacted=() if redaction is None else redaction.replaced,
+        warnings=() if redaction is None else redaction.warned,
     )

@@ -48,7 +48,8 @@ _ChangeParser = Callable[[AnyRequest], Awaitable[Sequence[FileChange]]]
 
 def _commit_endpoint(collection: FileCollection) -> Endpoint:
     async def parse(request: AnyRequest) -> Sequence[FileChange]:
-        if len(request.raw_body) <= THREAD_THRESHOLD_BYTES:
+        is_large = len(request.raw_body) > THREAD_THRESHOLD_BYTES
+        if not (is_large and any(write.encoding == "base64" for write in request.body.writes)):
             return changes_of_body(collection, request.body)
         return await asyncio.to_thread(changes_of_body, collection, request.body)
 
