@@ -106,9 +106,8 @@ def file_commits(results: Results, folder: File, progress: Progress) -> None:
         for store, database_url in (("SQLite", None), ("PostgreSQL", url)):
             settings: dict[str, Any] = {"database_url": database_url} if database_url else {}
             with run_server(str(folder / store), cpus="0", **settings) as server:
-                commits.prepare(server)
-                for _ in range(ROUNDS):
-                    commits.measure(server, results, store)
+                for number in range(ROUNDS):
+                    commits.measure(server, results, store, number, folder)
                     progress.advance(task)
             commits.add_rows(results, store)
 

@@ -43,7 +43,7 @@ def fdatasync_rate(folder: File, seconds: float) -> float:
         os.close(handle)
 
 
-def sqlite_rate(folder: File, seconds: float, group: int = 1) -> float:
+def sqlite_rate(folder: File, seconds: float, group: int = 1, content: bytes = CONTENT) -> float:
     """Rate of conditional writes in bare SQLite, `group` per transaction."""
     db = sqlite3.connect(folder / "bare.db", isolation_level=None)
     db.execute("PRAGMA journal_mode = WAL")
@@ -54,7 +54,7 @@ def sqlite_rate(folder: File, seconds: float, group: int = 1) -> float:
     def write(path: str) -> None:
         head_row = db.execute("SELECT n FROM head WHERE path = ?", (path,)).fetchone()
         number = head_row[0] + 1 if head_row else 1
-        row = db.execute("INSERT INTO v (path, n, body) VALUES (?, ?, ?)", (path, number, CONTENT))
+        row = db.execute("INSERT INTO v (path, n, body) VALUES (?, ?, ?)", (path, number, content))
         db.execute("INSERT OR REPLACE INTO head VALUES (?, ?, ?)", (path, number, row.lastrowid))
 
     def step(count: int) -> None:

@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from functools import partial
+from itertools import cycle
 from time import perf_counter, process_time
 from typing import Any, cast
 
@@ -31,6 +32,8 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     connections: int = 1
     seconds: float = 1.0
     body: str = ""
+    bodies: list[str] = []
+    """Bodies to cycle through, instead of `body`."""
     conditional: bool = False
     """Each connection writes one path, with the last response's ETag as If-Match."""
     tag: str = ""
@@ -58,12 +61,15 @@ class Connection(asyncio.Protocol):
         self._plan, self._finished = plan, finished
         step = max(1, len(plan.paths) // max(1, plan.connections))
         self._next_request = (number * step) % len(plan.paths)
-        head, rest = self._parts(plan.paths[self._next_request])
+        head, rest = self._parts(plan.paths[self._next_request], plan.body)
         self._head, self._rest = head + b"\r\nIf-Match: ", rest
         self._requests = (
             [head + rest]
             if plan.conditional
-            else [b"".join(self._parts(path)) for path in plan.paths]
+            else [
+                b"".join(self._parts(path, body))
+                for path, body in zip(plan.paths, cycle(plan.bodies or [plan.body]))
+            ]
         )
         self._next_request = 0 if plan.conditional else self._next_request
         if plan.once:
@@ -78,10 +84,10 @@ class Connection(asyncio.Protocol):
         self.statuses: dict[str, int] = {}
         self.received = 0
 
-    def _parts(self, path: str) -> tuple[bytes, bytes]:
+    def _parts(self, path: str, text: str) -> tuple[bytes, bytes]:
         """Split a request at the place where If-Match is inserted."""
         plan = self._plan
-        body = plan.body.encode()
+        body = text.encode()
         lines = [f"{plan.method} {path} HTTP/1.1", "Host: bench"]
         lines += [f"Authorization: Bearer {plan.token}"] if plan.token else []
         lines += [f"If-None-Match: {plan.tag}"] if plan.tag else []
