@@ -233,11 +233,13 @@ def prompts(results: Results, folder: File, progress: Progress) -> None:
     with run_server(str(folder), cpus="0") as server:
         for _ in range(ROUNDS):
             prompt.measure_round(results, server, folder, slugs)
+            run_start.measure_waiting(server, results, folder, slugs[0])
             progress.advance(task)
     for _ in range(ROUNDS):
         asyncio.run(run_start.measure(folder, slugs, results))
     prompt.add_rows(results)
     run_start.add_rows(results)
+    run_start.add_waiting_rows(results)
 
 
 def accepts(results: Results, folder: File, progress: Progress) -> None:

@@ -1,4 +1,7 @@
-"""Start of a run with its files, prompt and tools in one request: CPU beside single requests."""
+"""Start of a run with its files, prompt and tools in one request, beside single requests.
+
+CPU without HTTP, and the time that one client waits, of which a part is the sync of one row.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,10 @@ from pathlib import Path as File
 from time import process_time
 from typing import Any, Final
 
+from bench import disk
+from bench.cases import SECONDS
 from bench.report import Results
+from bench.server import TOKEN, RunningServer
 from carrel.actions.accounts import tenants
 from carrel.core.access import Actor
 from carrel.ports import Ports
@@ -24,6 +30,51 @@ _WARM_UP: Final = 5
 _PARTS: Final = ["files", "prompt", "tools"]
 _KINDS: Final = ("list", "start", "start with parts", "four requests")
 _LABEL: Final = "CPU of a start with files, prompt and tools"
+
+
+_ROW: Final = b"x" * 200
+"""About the size of the row of a run."""
+_WAITED: Final = "time of a start with files, prompt and tools"
+
+
+def measure_waiting(server: RunningServer, results: Results, folder: File, slug: str) -> None:
+    """Record the seconds that one client waits, and those of one durable row of bare SQLite."""
+    common = {"token": TOKEN, "connections": 1, "seconds": SECONDS}
+    listing = [f"/v1/agents/{slug}/files?content=true"]
+    list_seconds = 1 / server.load(paths=listing, **common).rate
+    seconds = {"waited for a list": list_seconds}
+    for kind, include in (("start", []), ("start with parts", _PARTS)):
+        body = json.dumps({"agentId": slug, "include": include})
+        starts = server.load(method="POST", paths=["/v1/runs"], body=body, **common)
+        seconds[f"waited for a {kind}"] = 1 / starts.rate
+    row = 1 / disk.sqlite_rate(folder, SECONDS / 2, 1, _ROW)
+    start, with_parts = seconds["waited for a start"], seconds["waited for a start with parts"]
+    seconds["waited for a durable row"] = row
+    seconds["waited for a start with parts, less a row"] = with_parts - row
+    seconds["waited for the parts"] = with_parts - start
+    for name, value in seconds.items():
+        results.record(name, value)
+
+
+def add_waiting_rows(results: Results) -> None:
+    """Decision 0043 says which part of a start is the disk's."""
+    below = "waited for a list"
+    for text, above in (
+        (_WAITED, "waited for a start with parts"),
+        (
+            f"{_WAITED}, less one durable row of bare SQLite",
+            "waited for a start with parts, less a row",
+        ),
+        ("time that the parts add to a start", "waited for the parts"),
+    ):
+        results.ratio(f"{text} / of the list alone", above, below)
+    for text, name in (
+        (_WAITED, "waited for a start with parts"),
+        ("time of a start alone", "waited for a start"),
+        ("time of one durable row of bare SQLite", "waited for a durable row"),
+        ("time of the list alone", below),
+    ):
+        results.figure(text, name, "ms", 1000)
 
 
 async def measure(data: File, slugs: list[str], results: Results) -> None:
