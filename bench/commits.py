@@ -94,12 +94,12 @@ def add_rows(results: Results, store: str) -> None:
         case.add_rows(results, store)
     if store != "SQLite":
         return
-    most = max(SIZES)
+    group = max(SIZES)
     for size in CONTENTS:
-        one, many = f"bare SQLite, 1 rows, {size}", f"bare SQLite, {most} rows, {size}"
-        results.ratio(f"bare SQLite: {most} rows a transaction / 1 row, {size}", many, one)
+        single, joint = f"bare SQLite, 1 rows, {size}", f"bare SQLite, {group} rows, {size}"
+        results.ratio(f"bare SQLite: {group} rows a transaction / 1 row, {size}", joint, single)
         for case in _CASES:
             if case.kind == "workspace" and case.size == size:
-                ours = f"commits of {most}, {case.label}, {store}"
-                row = f"files in commits of {most} / rows of bare SQLite, {case.label}"
-                results.ratio(row, ours, many)
+                ours = f"commits of {group}, {case.label}, {store}"
+                row = f"files in commits of {group} / rows of bare SQLite, {case.label}"
+                results.ratio(row, ours, joint)

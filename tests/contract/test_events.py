@@ -100,7 +100,7 @@ async def test_a_commit_of_many_files_emits_an_event_for_each_in_order(
     foreign = await write(ports, "text", FOREIGN_AGENT)
 
     commits = [commit(*writes, run=run, at=NOW), commit(foreign)]
-    for batch in [commits] if together else [[one] for one in commits]:
+    for batch in [commits] if together else [[separate] for separate in commits]:
         await ports.trees.commit(batch)
 
     events = await ports.events.read_after(begun)

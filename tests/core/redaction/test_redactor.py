@@ -58,8 +58,8 @@ def test_many_contents_are_redacted_like_each_alone(
 ) -> None:
     vault = data.draw(vaults(alphabet))
     redactor = Redactor(vault, mode)
-    one = contents(vault, alphabet) | st.sampled_from([AWS.encode(), AWS[:9].encode(), b""])
-    many = data.draw(st.lists(one, max_size=8))
+    content = contents(vault, alphabet) | st.sampled_from([AWS.encode(), AWS[:9].encode(), b""])
+    many = data.draw(st.lists(content, max_size=8))
     assert redactor.redact_all(many) == [redactor.redact(content) for content in many]
 
 
