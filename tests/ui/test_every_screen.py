@@ -62,7 +62,10 @@ def screens(demo_server: ServerProcess) -> list[str]:
         "/sandboxes",
         f"/sandboxes/{sandbox}",
         "/items",
-        *(f"/settings/{tab}" for tab in ("people", "keys", "policy", "secrets", "webhooks")),
+        *(
+            f"/settings/{tab}"
+            for tab in ("account", "people", "keys", "policy", "secrets", "webhooks")
+        ),
         f"/settings/webhooks/{webhook}",
         "/settings/audit",
         "/search?q=refund",

@@ -64,6 +64,7 @@ const settingsRoute: RouteObject = {
   lazy: lazyScreen(() => import("./screens/settings/settings")),
   children: [
     { index: true, element: <Navigate to="people" replace /> },
+    { path: "account", lazy: lazyScreen(() => import("./screens/settings/account")) },
     { path: "people", lazy: lazyScreen(() => import("./screens/settings/people")) },
     { path: "keys", lazy: lazyScreen(() => import("./screens/settings/keys")) },
     { path: "policy", lazy: lazyScreen(() => import("./screens/settings/policy")) },

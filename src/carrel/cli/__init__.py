@@ -75,3 +75,8 @@ class LazyGroup(click.Group):
 @click.version_option(VERSION, prog_name="carrel", message="%(prog)s %(version)s")
 def main() -> None:
     """Layered, versioned files for AI agents, frozen for every run."""
+    from carrel.cli.unknown_variables import unknown_variables  # noqa: PLC0415 - so that --help stays quick
+
+    for name, similar in unknown_variables():
+        hint = f"; did you mean {similar}?" if similar else ""
+        click.echo(f"warning: {name} is not a setting{hint}", err=True)

@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path as File
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from carrel.adapters.aes_vault import InvalidVaultKey
 from carrel.adapters.sqlite.migration_runner import SqliteSchemaMismatch
+from carrel.core.outages import Unreachable
 from carrel.settings import Settings, SettingsError
 from carrel.wiring.cli_settings import StoreUnavailable, load_settings
 from carrel.wiring.ports import OpenStore, open_ports
@@ -40,6 +42,9 @@ def translate_open_errors(settings: Settings) -> Iterator[None]:
     """Translate errors of opening a store into StoreUnavailable."""
     try:
         yield
+    except Unreachable as problem:
+        place = _database_place(settings) if problem.component == "database" else ""
+        raise StoreUnavailable(f"{problem}{place}") from problem
     except (SettingsError, InvalidVaultKey, SqliteSchemaMismatch, OSError) as problem:
         raise StoreUnavailable(str(problem)) from problem
     except sqlite3.Error as problem:
@@ -48,6 +53,16 @@ def translate_open_errors(settings: Settings) -> Iterator[None]:
         if _is_postgres_error(problem, settings):
             raise StoreUnavailable(f"cannot open the database: {problem}") from problem
         raise
+
+
+def _database_place(settings: Settings) -> str:
+    """Hosts and name of the database, without its password."""
+    if settings.sqlite_file is not None:
+        return ""
+    parts = urlsplit(settings.database_url)
+    hosts = parts.netloc.rpartition("@")[2] or "localhost"
+    name = unquote(parts.path.lstrip("/")) or "default"
+    return f" (database {name} at {hosts}, CARREL_DATABASE_URL)"
 
 
 def _describe(problem: sqlite3.Error, file: File | None) -> str:

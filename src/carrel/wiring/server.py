@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import errno
 import os
 import socket
 import sys
@@ -23,6 +24,7 @@ from carrel.server.http.uvicorn_protocol import Connection
 from carrel.settings import Settings, export, load
 from carrel.settings import metrics_directory as pooled_metrics
 from carrel.wiring.catalog import configured_object_store
+from carrel.wiring.cli_settings import StoreUnavailable
 from carrel.wiring.open_store import translate_open_errors
 from carrel.wiring.ports import open_ports
 from carrel.wiring.server_app import ServerApp
@@ -129,7 +131,28 @@ def _bind(settings: Settings) -> socket.socket:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((settings.host, settings.port))
+    try:
+        listener.bind((settings.host, settings.port))
+    except OSError as error:
+        listener.close()
+        raise StoreUnavailable(_describe_bind_error(error, settings)) from error
     listener.listen(2048)
     listener.set_inheritable(True)
     return listener
+
+
+def _describe_bind_error(error: OSError, settings: Settings) -> str:
+    """Name host and port, and the setting that changes them."""
+    host, port = settings.host, settings.port
+    start = f"cannot listen on {host} port {port}: "
+    if isinstance(error, socket.gaierror):
+        return f"{start}no address is known for the host; set --host or CARREL_HOST"
+    match error.errno:
+        case errno.EADDRINUSE:
+            return f"{start}another program uses the port; set --port or CARREL_PORT"
+        case errno.EADDRNOTAVAIL:
+            return f"{start}this machine has no such address; set --host or CARREL_HOST"
+        case errno.EACCES:
+            return f"{start}no permission for this port; set --port or CARREL_PORT"
+        case _:
+            return f"{start}{error.strerror}"

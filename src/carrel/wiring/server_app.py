@@ -221,6 +221,7 @@ async def run_app(
                 cross_origin=cross_origin_access(settings),
                 closing=closing,
             )
+            app.not_found_page = web_http.not_found_page
             observe_store(metrics, store, app.caches.responses)
             _tune_gc()
             async with background_work(store, closing):

@@ -28,5 +28,9 @@ export const keysQuery = queryOptions({
 
 export const createKey = (body: NewKey) => unwrap(api.POST("/v1/keys", { body }));
 
+/** Replaces a key; the old one stays valid for an hour. */
+export const rotateKey = (id: string) =>
+  unwrap(api.POST("/v1/keys/{id}/rotate", { params: { path: { id } } }));
+
 export const revokeKey = (id: string) =>
   unwrap(api.DELETE("/v1/keys/{id}", { params: { path: { id } } }));

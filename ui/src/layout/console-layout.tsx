@@ -30,6 +30,7 @@ import { connectionStore, startEventStream } from "../events/event-stream";
 import { Palette, usePalette } from "./palette";
 import { SessionContext } from "./session-context";
 import { SessionExpiredDialog } from "./session-expired-dialog";
+import { Shortcuts, useShortcuts } from "./shortcuts";
 import { UserMenu } from "./user-menu";
 
 const NAV_ITEMS: { to: string; name: string; icon: LucideIcon; count?: "waiting" | "approvals" }[] =
@@ -70,6 +71,7 @@ export function ConsoleLayout() {
 function SignedInLayout({ session }: { session: Session }) {
   const queries = useQueryClient();
   const palette = usePalette();
+  const shortcuts = useShortcuts();
   const { pathname } = useLocation();
   const [open, setOpen] = useState(false);
   useEffect(() => startEventStream(queries), [queries]);
@@ -125,6 +127,7 @@ function SignedInLayout({ session }: { session: Session }) {
         <Toasts />
       </div>
       {palette.open && <Palette onClose={palette.hide} />}
+      {shortcuts.open && <Shortcuts onClose={shortcuts.hide} />}
       <UnsavedChangesGuard />
     </SessionContext>
   );

@@ -8,7 +8,7 @@ import { useTitle } from "../components/screen";
 /** Page for unknown URLs and for screens that crashed. */
 export function ErrorPage() {
   const error = useRouteError();
-  const isCrash = error !== undefined && !isRouteErrorResponse(error);
+  const isCrash = error != null && !isRouteErrorResponse(error);
   const title = isCrash ? "Something went wrong" : "Page not found";
   useTitle(title);
   return (

@@ -111,6 +111,8 @@ class HttpApp:
         self._request_ids = _random_request_ids()
         self._routes: Router[CompiledEndpoint] = Router()
         self._mounts: list[Mount] = []
+        self.not_found_page: Callable[[], Response] | None = None
+        """Response to a browser that opens an unknown path."""
         self._streams = Streams(closing)
         self._read_timeouts = ReadTimeouts()
         self._unmatched_histogram = metrics.add_route("(unknown)", "*")
@@ -260,6 +262,8 @@ class HttpApp:
         if _AUTHENTICATED_PATH.match(ctx.raw_path):
             ctx.actor = await self._authenticate(ctx)
         if ctx.route_entry is None:
+            if self.not_found_page is not None and _is_page_request(ctx):
+                return self.not_found_page()
             raise NotFound("no such endpoint")
         allow = [(b"allow", ctx.route_entry.allow.encode("ascii"))]
         details = {"method": ctx.method, "allowedMethods": ctx.route_entry.allow.split(", ")}
@@ -380,3 +384,10 @@ def _response_headers(ctx: RequestContext, response: Response) -> HeaderPairs:
     if response.status not in _NO_BODY_STATUSES:
         headers.append((b"content-length", b"%d" % len(response.body)))
     return headers
+
+
+def _is_page_request(ctx: RequestContext) -> bool:
+    """Whether a browser opens a page; paths of the API have JSON."""
+    accept = ctx.headers.get(b"accept", b"")
+    is_read = ctx.method in {"GET", "HEAD"}
+    return is_read and b"text/html" in accept and not _AUTHENTICATED_PATH.match(ctx.raw_path)

@@ -57,6 +57,12 @@ async def get_icon(request: Request) -> Response:
     return _asset_response(request, "/icon.svg", "no-cache")
 
 
+def not_found_page() -> Response:
+    """Response to a browser at an unknown path: the console, which says so."""
+    body, headers = _load_page().render()
+    return Response.content(body, "text/html; charset=utf-8", 404, headers)
+
+
 def _asset_response(request: Request, name: str, cache_control: str) -> Response:
     asset: Asset | None = _load_assets().get(name)
     if asset is None:

@@ -1,12 +1,12 @@
 // API keys, with create and revoke.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { KeyRound, Plus, Trash2 } from "lucide-react";
+import { KeyRound, Plus, RefreshCw, Trash2 } from "lucide-react";
 import { useState } from "react";
-import { type CreatedKey, type Key, keysQuery, revokeKey } from "../../api/keys";
+import { type CreatedKey, type Key, keysQuery, revokeKey, rotateKey } from "../../api/keys";
 import { isAdmin } from "../../api/session";
 import { Button } from "../../components/button";
-import { Confirm } from "../../components/dialog";
+import { Confirm, Dialog } from "../../components/dialog";
 import { escapeText } from "../../components/escape-text";
 import { OneTimeSecretDialog } from "../../components/one-time-secret";
 import { PrincipalName } from "../../components/principal-name";
@@ -22,6 +22,7 @@ export default function Keys() {
   const [isCreating, setCreating] = useState(false);
   const [created, setCreated] = useState<CreatedKey | null>(null);
   const [revoking, setRevoking] = useState<Key | null>(null);
+  const [rotating, setRotating] = useState<Key | null>(null);
   const admin = isAdmin(useSession());
   return (
     <SettingsSection
@@ -40,7 +41,7 @@ export default function Keys() {
       <QueryResult query={keys}>
         {(rows) =>
           rows.length ? (
-            <Table keys={rows} onRevoke={setRevoking} />
+            <Table keys={rows} onRevoke={setRevoking} onRotate={setRotating} />
           ) : (
             <EmptyState icon={KeyRound} title="No API keys yet">
               <p>Programs authenticate with an API key. Create one per program.</p>
@@ -58,11 +59,20 @@ export default function Keys() {
         />
       )}
       {revoking && <RevokeDialog apiKey={revoking} onClose={() => setRevoking(null)} />}
+      {rotating && (
+        <RotateDialog apiKey={rotating} onClose={() => setRotating(null)} onCreated={setCreated} />
+      )}
     </SettingsSection>
   );
 }
 
-function Table({ keys, onRevoke }: { keys: Key[]; onRevoke: (key: Key) => void }) {
+interface TableProps {
+  keys: Key[];
+  onRevoke: (key: Key) => void;
+  onRotate: (key: Key) => void;
+}
+
+function Table({ keys, onRevoke, onRotate }: TableProps) {
   const latest = [...keys].sort((a, b) => b.createdAt.localeCompare(a.createdAt));
   return (
     <div className="table-wrap">
@@ -81,7 +91,12 @@ function Table({ keys, onRevoke }: { keys: Key[]; onRevoke: (key: Key) => void }
         </thead>
         <tbody>
           {latest.slice(0, 500).map((key) => (
-            <Row key={key.id} apiKey={key} onRevoke={() => onRevoke(key)} />
+            <Row
+              key={key.id}
+              apiKey={key}
+              onRevoke={() => onRevoke(key)}
+              onRotate={() => onRotate(key)}
+            />
           ))}
         </tbody>
       </table>
@@ -89,7 +104,13 @@ function Table({ keys, onRevoke }: { keys: Key[]; onRevoke: (key: Key) => void }
   );
 }
 
-function Row({ apiKey, onRevoke }: { apiKey: Key; onRevoke: () => void }) {
+interface RowProps {
+  apiKey: Key;
+  onRevoke: () => void;
+  onRotate: () => void;
+}
+
+function Row({ apiKey, onRevoke, onRotate }: RowProps) {
   const { name, prefix, kind, personId, agentId, workspace, scopes } = apiKey;
   return (
     <tr>
@@ -115,15 +136,76 @@ function Row({ apiKey, onRevoke }: { apiKey: Key; onRevoke: () => void }) {
         )}
       </td>
       <td>
-        <Button
-          small
-          kind="plain"
-          icon={Trash2}
-          aria-label={`Revoke ${escapeText(name, 60)}`}
-          onClick={onRevoke}
-        />
+        <span className="row row-actions">
+          <Button
+            small
+            kind="plain"
+            icon={RefreshCw}
+            aria-label={`Rotate ${escapeText(name, 60)}`}
+            title="Replace by a new key"
+            onClick={onRotate}
+          />
+          <Button
+            small
+            kind="plain"
+            icon={Trash2}
+            aria-label={`Revoke ${escapeText(name, 60)}`}
+            title="Revoke"
+            onClick={onRevoke}
+          />
+        </span>
       </td>
     </tr>
+  );
+}
+
+interface RotateProps {
+  apiKey: Key;
+  onClose: () => void;
+  onCreated: (key: CreatedKey) => void;
+}
+
+function RotateDialog({ apiKey, onClose, onCreated }: RotateProps) {
+  const queries = useQueryClient();
+  const session = useSession();
+  const outlivesSession =
+    session.expiresAt !== null && (apiKey.expiresAt ?? "9999") > session.expiresAt;
+  const rotate = useMutation({
+    mutationFn: () => rotateKey(apiKey.id),
+    onSuccess: (created) => {
+      void queries.invalidateQueries({ queryKey: ["keys"] });
+      onCreated(created);
+    },
+    onSettled: onClose,
+  });
+  if (outlivesSession) {
+    return (
+      <Dialog
+        title="Rotate API key"
+        onClose={onClose}
+        footer={<Button onClick={onClose}>Close</Button>}
+      >
+        <p className="bidi">
+          <strong>{escapeText(apiKey.name, 80)}</strong> lives longer than your session, and a key
+          cannot make one that outlives it. Rotate it with itself or with the owner’s token:
+        </p>
+        <pre className="literal mono">{`POST /v1/keys/${apiKey.id}/rotate`}</pre>
+      </Dialog>
+    );
+  }
+  return (
+    <Confirm
+      title="Rotate API key?"
+      action="Rotate"
+      busy={rotate.isPending}
+      onConfirm={() => rotate.mutate()}
+      onClose={onClose}
+    >
+      <p className="bidi">
+        A new key takes the place of <strong>{escapeText(apiKey.name, 80)}</strong>, with the same
+        holder, permissions and end. Both work for one hour; then the old one ends.
+      </p>
+    </Confirm>
   );
 }
 

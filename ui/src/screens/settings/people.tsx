@@ -53,7 +53,9 @@ export default function People() {
           </div>
         ))}
       </dl>
-      {open?.kind === "add" && <PersonForm onClose={close} />}
+      {open?.kind === "add" && (
+        <PersonForm onClose={close} onAdded={(person) => setOpen({ kind: "invite", person })} />
+      )}
       {open?.kind === "change" && <PersonForm person={open.person} onClose={close} />}
       {open?.kind === "remove" && <RemoveDialog person={open.person} onClose={close} />}
       {open?.kind === "invite" && <InviteDialog person={open.person} onClose={close} />}

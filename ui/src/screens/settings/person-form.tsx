@@ -38,22 +38,31 @@ const bodyFromDraft = (draft: PersonDraft): PersonBody => ({
   pronouns: draft.pronouns.trim() || null,
 });
 
-export function PersonForm({ person, onClose }: { person?: Person; onClose: () => void }) {
+interface PersonFormProps {
+  person?: Person;
+  onClose: () => void;
+  /** Called with a new person. */
+  onAdded?: (person: Person) => void;
+}
+
+export function PersonForm({ person, onClose, onAdded }: PersonFormProps) {
   const [draft, setDraft] = useState(() => draftFromPerson(person));
+  const [isInviting, setInviting] = useState(false);
   const session = useSession();
   const admin = isAdmin(session);
   const queries = useQueryClient();
   const save = useMutation({
-    mutationFn: async (): Promise<unknown> => {
+    mutationFn: async (): Promise<Person | unknown> => {
       if (!person) return addPerson(bodyFromDraft(draft));
       if (!admin) return changeOwnProfile(person.id, bodyFromDraft(draft));
       return changePerson(person.id, bodyFromDraft(draft));
     },
     meta: { skipErrorToast: true },
-    onSuccess: () => {
+    onSuccess: (saved) => {
       void queries.invalidateQueries();
       toast(person ? "Person saved; USER.md of their agents is updated" : "Person added");
       onClose();
+      if (!person && isInviting) onAdded?.(saved as Person);
     },
   });
   const update = (change: Partial<PersonDraft>) =>
@@ -69,6 +78,16 @@ export function PersonForm({ person, onClose }: { person?: Person; onClose: () =
     >
       <AccountFields draft={draft} update={update} admin={admin} owner={session.role === "owner"} />
       <ProfileFields draft={draft} update={update} />
+      {!person && (
+        <label className="check">
+          <input
+            type="checkbox"
+            checked={isInviting}
+            onChange={(event) => setInviting(event.target.checked)}
+          />
+          Invite with a sign-in link
+        </label>
+      )}
     </FormDialog>
   );
 }

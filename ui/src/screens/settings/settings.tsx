@@ -4,6 +4,7 @@ import { Outlet } from "react-router";
 import { Screen, Tabs } from "../../components/screen";
 
 const TABS = [
+  { to: "/settings/account", name: "Account" },
   { to: "/settings/people", name: "People" },
   { to: "/settings/keys", name: "API keys" },
   { to: "/settings/policy", name: "Policy" },
