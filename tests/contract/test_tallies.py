@@ -179,6 +179,11 @@ async def test_after_a_random_history_every_tally_is_what_counting_gives(
     for kind in TallyKind:
         assert await read_counts(ports, kind) == history.count(kind), kind
     assert await ports.tallies.find_wrong() == ()
+    agents = ["marco", *history.agents]  # those of the runs and of the files
+    for kind in (TallyKind.RUNS, TallyKind.PROMPTS):
+        tallies = await ports.tallies.of_agents(ACME, kind, agents)
+        assert {(tally.name, tally.key): tally.value for tally in tallies} == history.count(kind)
+        assert await ports.tallies.of_agents(ACME, kind, ["nobody"]) == ()
 
 
 async def test_tallies_of_concurrent_changes_are_complete(ports: Ports) -> None:

@@ -35,6 +35,7 @@ from carrel.core.access import Actor, CredentialKind, Role
 from carrel.core.accounts import PersonRecord
 from carrel.core.agents.agent import AgentRecord, agent_change, agent_from_record
 from carrel.core.agents.layers import build_stack
+from carrel.core.fleet.prompt_sizes import prompt_sizes
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack, TimestampMs
 from carrel.core.runs import Audience, Run, RunStatus
 from carrel.core.sessions.session import Session, SessionAppend, SpeakerRole, TranscriptEntry
@@ -229,6 +230,9 @@ class FleetBuilder:
         for batch in _batches(plans, _BATCH_SIZE):
             pairs = [(run, build_stack(fleet[number * 7 % len(fleet)])) for run, number in batch]
             started += await self.ports.runs.start(pairs)
+        await self.ports.runs.record_prompts(
+            [(run, prompt_sizes(run, _prompt_blocks(n))) for n, run in enumerate(started)]
+        )
         ended = ((run, _ended(run, number)) for number, run in enumerate(started))
         await _gather(self.ports.runs.update(new, run) for run, new in ended if new != run)
 
@@ -328,6 +332,13 @@ def _ended(run: Run, number: int) -> Run:
     if status is RunStatus.RUNNING:
         return run
     return replace(run, status=status, ended_at=run.started_at + 1000 * (1 + number % 90))
+
+
+def _prompt_blocks(number: int) -> Sequence[tuple[str, int]]:
+    """Tokens of each block of a run's prompt; memories grow with time."""
+    blocks = {"PLATFORM": 110, "GUARDRAILS": 240, "CAPABILITIES": 160, "IDENTITY": 40}
+    blocks |= {"SOUL": 180 + number % 60, "USER": 90, "AGENTS": 320}
+    return [*blocks.items(), ("RECENT NOTES", number % 140), ("MEMORY", 80 + number // 8)]
 
 
 async def _gather(work: Iterable[Awaitable[Any]]) -> None:

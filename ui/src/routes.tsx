@@ -91,7 +91,8 @@ export const router = createBrowserRouter([
         // A crashed screen keeps the layout around it.
         errorElement: <ErrorPage />,
         children: [
-          { index: true, element: <Navigate to="/agents" replace /> },
+          { index: true, element: <Navigate to="/overview" replace /> },
+          { path: "overview", lazy: lazyScreen(() => import("./screens/overview/overview")) },
           { path: "inbox", lazy: lazyScreen(() => import("./screens/review/inbox")) },
           { path: "agents", lazy: lazyScreen(() => import("./screens/agents/agents")) },
           agentRoute,

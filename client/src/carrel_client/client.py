@@ -23,6 +23,7 @@ from carrel_client.local_directory.materialize import (
     MaterializeResult,
     materialize,
 )
+from carrel_client.overview import Overview, get_overview
 from carrel_client.pins import DefaultFiles, TemplateFiles
 from carrel_client.policy import PolicyResource
 from carrel_client.purge import purge_text
@@ -223,6 +224,11 @@ class ApiClient(Resource[Driver]):
         Takes several requests. If interrupted, call it again. Only owners may.
         """
         return (yield from purge_text(text, dry_run, on_progress))
+
+    @operation
+    def overview(self, *, days: int = 30, mine: bool = False) -> Steps[Overview]:
+        """Counts of what waits, runs, drift, overrides, prompts and memories."""
+        return (yield from get_overview(days, mine))
 
     @operation
     def inbox(self, *, mine: bool = False) -> Steps[Inbox]:

@@ -14,8 +14,16 @@ _READ_COMMANDS: Final = ("ls", "cat", "log", "diff", "compare", "explain", "skil
 _WRITE_COMMANDS: Final = ("put", "edit", "rm", "mv", "cp", "mkdir", "commit", "import")
 _FILE_COMMANDS: Final = (*_READ_COMMANDS, *_WRITE_COMMANDS)
 _REVIEW_COMMANDS: Final = ("pins", "accept", "decline", "merge", "rollback", "reviews")
+_FLEET_COMMANDS: Final = ("overview", "inbox")
 _RECORD_COMMANDS: Final = ("agents", "connect", "templates", "people", "invite", "audit")
-_CLIENT_COMMANDS: Final = (*_FILE_COMMANDS, *_REVIEW_COMMANDS, "run", "replay", *_RECORD_COMMANDS)
+_CLIENT_COMMANDS: Final = (
+    *_FLEET_COMMANDS,
+    *_FILE_COMMANDS,
+    *_REVIEW_COMMANDS,
+    "run",
+    "replay",
+    *_RECORD_COMMANDS,
+)
 _STORE_COMMANDS: Final = (
     "doctor",
     "backup",
@@ -43,6 +51,7 @@ _MODULES: Final = {
     **dict.fromkeys(_FILE_TREE_COMMANDS, "file_tree"),
     "connect": "agents",
     "decline": "accept",
+    **dict.fromkeys(_FLEET_COMMANDS, "fleet.overview"),
     "merge": "pins",
     "reviews": "rollback",
     **dict.fromkeys(("people", "invite", "audit"), "accounts"),

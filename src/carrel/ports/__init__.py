@@ -10,6 +10,7 @@ from carrel.core.identifiers import TimestampMs
 from carrel.core.lru_cache import LruCache
 from carrel.core.outages import CorruptContent
 from carrel.core.revision_cache import RevisionCache
+from carrel.core.runs import Run
 from carrel.ports.approvals import ApprovalSettings
 from carrel.ports.attempt_limiter import AttemptLimiter
 from carrel.ports.blobs import BlobReader, Blobs, LargeBlobStore
@@ -127,3 +128,5 @@ class Ports:
     credential_uses: CredentialUses = field(default_factory=CredentialUses)
     key_last_used: dict[str, TimestampMs] = field(default_factory=dict)
     """Last use of each key, not yet stored."""
+    prompt_sizes: dict[str, tuple[Run, Mapping[str, int]]] = field(default_factory=dict)
+    """Sizes of the prompts of runs by run id, not yet stored."""

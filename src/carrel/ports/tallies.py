@@ -19,6 +19,14 @@ class Tallies(Protocol):
     async def since(self, tenant: str, kind: TallyKind, name: str = "") -> tuple[Tally, ...]:
         """Return the tallies whose name is not before `name`, in no order."""
 
+    async def of_agents(
+        self, tenant: str, kind: TallyKind, agents: Sequence[str], name: str = ""
+    ) -> tuple[Tally, ...]:
+        """Count the runs, prompts, memories or promotions of these agents, as `since` does.
+
+        Reads all of them, so it is for the agents of one person.
+        """
+
     async def total_before(self, tenant: str, kind: TallyKind, name: str) -> int:
         """Return the sum of the tallies whose name is before `name`."""
 

@@ -28,6 +28,7 @@ from carrel.wiring.ports import OpenStore
 from carrel.wiring.transcripts import expire_sessions, run_transcript_mirror
 
 _KEY_USAGE_SECONDS: Final = 15.0
+_PROMPT_SIZES_SECONDS: Final = 5.0
 _RESERVE_SECONDS: Final = 60.0
 _ABANDON_SECONDS: Final = 30.0
 _log = get_logger("carrel")
@@ -44,6 +45,7 @@ async def background_work(store: OpenStore, stop: asyncio.Event) -> AsyncIterato
         run_approvals(ports, stop),
         _abandon_runs(store, stop),
         _run_periodically(_KEY_USAGE_SECONDS, stop, lambda: flush_key_usage(ports)),
+        _run_periodically(_PROMPT_SIZES_SECONDS, stop, lambda: flush_prompt_sizes(ports)),
         _run_logged(lambda: finish_deletions(store)),
         _self_test_sandbox(ports),
         _keep_reserve(store, stop),
@@ -67,6 +69,7 @@ async def background_work(store: OpenStore, stop: asyncio.Event) -> AsyncIterato
         stop.set()
         await asyncio.gather(*tasks, return_exceptions=True)
         await _run_logged(lambda: flush_key_usage(ports))
+        await _run_logged(lambda: flush_prompt_sizes(ports))
 
 
 async def _run_periodically(
@@ -170,6 +173,20 @@ async def flush_key_usage(ports: Ports) -> None:
     except BaseException:
         for key, at in last_used.items():
             ports.key_last_used.setdefault(key, at)
+        raise
+
+
+async def flush_prompt_sizes(ports: Ports) -> None:
+    """Store the sizes of prompts; after an error they remain to be stored."""
+    sizes = dict(ports.prompt_sizes)
+    ports.prompt_sizes.clear()
+    if not sizes:
+        return
+    try:
+        await ports.runs.record_prompts(list(sizes.values()))
+    except BaseException:
+        for run, values in sizes.values():
+            ports.prompt_sizes.setdefault(run.id, (run, values))
         raise
 
 

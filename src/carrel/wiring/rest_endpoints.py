@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from carrel.server.http.endpoint import Endpoint
-from carrel.server.rest import compare, dry_runs, inbox, purge, search
+from carrel.server.rest import compare, dry_runs, inbox, overview, purge, search
 from carrel.server.rest.accounts import (
     audit,
     keys,
@@ -85,6 +85,7 @@ _MODULES: Final = (
     versions,
     approvals,
     inbox,
+    overview,
     audit,
     sign_in,
     search,

@@ -74,7 +74,7 @@ export function startEventStream(queries: QueryClient): () => void {
   const send = (message: TabMessage) => channel.postMessage(message);
   const handleEvent = (event: ServerEvent) => {
     for (const listener of listeners) listener(event);
-    invalidate(staleQueryKeys(event));
+    invalidate([...staleQueryKeys(event), ["overview"], ["activity"]]);
   };
   let isLeader = false;
   channel.onmessage = ({ data }: MessageEvent<TabMessage>) => {
@@ -183,6 +183,8 @@ const BATCH_MS = 120;
 /** Minimum milliseconds between two refetches of queries that read all agents. */
 const MIN_INTERVAL_MS: Record<string, number> = {
   inbox: 5_000,
+  overview: 5_000,
+  activity: 2_000,
   "agent-records": 10_000,
   templates: 3_000,
 };

@@ -6,6 +6,7 @@ import {
   Box,
   FolderOpen,
   Inbox,
+  LayoutDashboard,
   LayoutTemplate,
   type LucideIcon,
   Menu,
@@ -35,6 +36,7 @@ import { UserMenu } from "./user-menu";
 
 const NAV_ITEMS: { to: string; name: string; icon: LucideIcon; count?: "waiting" | "approvals" }[] =
   [
+    { to: "/overview", name: "Overview", icon: LayoutDashboard },
     { to: "/inbox", name: "Inbox", icon: Inbox, count: "waiting" },
     { to: "/agents", name: "Agents", icon: Bot },
     { to: "/agent-templates", name: "Templates", icon: LayoutTemplate },
@@ -98,7 +100,7 @@ function SignedInLayout({ session }: { session: Session }) {
             aria-expanded={open}
             onClick={() => setOpen(!open)}
           />
-          <NavLink to="/agents" className="brand">
+          <NavLink to="/overview" className="brand">
             <img src="/icon.svg" alt="" />
             Carrel
           </NavLink>

@@ -30,6 +30,7 @@ export interface PaletteGroup {
 }
 
 const SCREENS: [string, string][] = [
+  ["Overview", "/overview"],
   ["Inbox", "/inbox"],
   ["Agents", "/agents"],
   ["Templates", "/agent-templates"],

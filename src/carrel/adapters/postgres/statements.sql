@@ -1044,3 +1044,27 @@ DELETE FROM tally;
 -- name: rebuild_tallies
 INSERT INTO tally (tenant, kind, name, key, value)
 SELECT tenant, kind, name, key, value FROM count_everything WHERE value <> 0;
+
+-- name: tallies_of_agents
+WITH asked AS (SELECT $1::text AS tenant, $2::text AS kind)
+SELECT n.name, n.key, sum(n.value)::bigint FROM (
+    SELECT lpad((r.started_at / 3600000)::text, 8, '0') AS name, r.status AS key, 1 AS value
+      FROM asked AS a JOIN scope AS s ON s.tenant = a.tenant AND s.kind = 'agent'
+                                     AND s.name = ANY($3::text[])
+      JOIN run AS r ON r.scope = s.id
+     WHERE a.kind = 'runs'
+     UNION ALL
+    SELECT lpad((r.started_at / 86400000)::text, 6, '0'), p.key, p.value::bigint
+      FROM asked AS a JOIN scope AS s ON s.tenant = a.tenant AND s.kind = 'agent'
+                                     AND s.name = ANY($3::text[])
+      JOIN run AS r ON r.scope = s.id,
+           jsonb_each_text(coalesce(r.prompt, '{}')::jsonb) AS p (key, value)
+     WHERE a.kind = 'prompts'
+     UNION ALL
+    SELECT lpad((r.created_at / 86400000)::text, 6, '0'), '', 1
+      FROM asked AS a JOIN unnest($3::text[]) AS w (agent) ON true
+      JOIN index_key AS i ON i.tenant = a.tenant AND i.type = a.kind
+                         AND i.name = 'agent:' || w.agent
+      JOIN record AS r ON r.tenant = i.tenant AND r.type = i.type AND r.id = i.id
+     WHERE a.kind IN ('memory', 'promotion')
+) AS n WHERE n.name >= $4 GROUP BY n.name, n.key;

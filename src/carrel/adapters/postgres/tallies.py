@@ -22,6 +22,13 @@ class PostgresTallies:
         rows = await self._database.rows("tallies_since", tenant, kind, name)
         return tuple(Tally(*row) for row in rows)
 
+    async def of_agents(
+        self, tenant: str, kind: TallyKind, agents: Sequence[str], name: str = ""
+    ) -> tuple[Tally, ...]:
+        ids = list(agents)
+        rows = await self._database.rows("tallies_of_agents", tenant, kind, ids, name)
+        return tuple(Tally(*row) for row in rows)
+
     async def total_before(self, tenant: str, kind: TallyKind, name: str) -> int:
         return int(await self._database.value("tally_total", tenant, kind, name))
 

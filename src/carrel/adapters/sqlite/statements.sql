@@ -984,3 +984,25 @@ DELETE FROM tally;
 -- name: rebuild_tallies
 INSERT INTO tally (tenant, kind, name, key, value)
 SELECT tenant, kind, name, key, value FROM count_everything WHERE value <> 0;
+
+-- name: tallies_of_agents
+SELECT n.name, n.key, sum(n.value) FROM (
+    SELECT printf('%08d', r.started_at / 3600000) AS name, r.status AS key, 1 AS value
+      FROM json_each(?3) AS w CROSS JOIN scope AS s
+        ON s.tenant = ?1 AND s.kind = 'agent' AND s.name = w.value
+     CROSS JOIN run AS r ON r.scope = s.id AND r.tenant = ?1
+     WHERE ?2 = 'runs'
+     UNION ALL
+    SELECT printf('%06d', r.started_at / 86400000), p.key, p.value
+      FROM json_each(?3) AS w CROSS JOIN scope AS s
+        ON s.tenant = ?1 AND s.kind = 'agent' AND s.name = w.value
+     CROSS JOIN run AS r ON r.scope = s.id AND r.tenant = ?1
+     CROSS JOIN json_each(coalesce(r.prompt, '{}')) AS p
+     WHERE ?2 = 'prompts'
+     UNION ALL
+    SELECT printf('%06d', r.created_at / 86400000), '', 1
+      FROM json_each(?3) AS w CROSS JOIN index_key AS i
+        ON i.tenant = ?1 AND i.type = ?2 AND i.name = 'agent:' || w.value
+     CROSS JOIN record AS r ON r.tenant = i.tenant AND r.type = i.type AND r.id = i.id
+     WHERE ?2 IN ('memory', 'promotion')
+) AS n WHERE n.name >= ?4 GROUP BY n.name, n.key;

@@ -25,6 +25,12 @@ class SqliteTallies:
     async def since(self, tenant: str, kind: TallyKind, name: str = "") -> tuple[Tally, ...]:
         return await self._read("tallies_since", tenant, kind, name)
 
+    async def of_agents(
+        self, tenant: str, kind: TallyKind, agents: Sequence[str], name: str = ""
+    ) -> tuple[Tally, ...]:
+        ids = json.dumps(list(agents))
+        return await self._read("tallies_of_agents", tenant, kind, ids, name)
+
     async def total_before(self, tenant: str, kind: TallyKind, name: str) -> int:
         parameters = (tenant, kind, name)
         [total] = self._reader.db.execute(STATEMENTS["tally_total"], parameters).fetchone()

@@ -50,11 +50,11 @@ def upstream_scopes(tenant: str, groups: Iterable[AgentGroup]) -> Sequence[Scope
     """Scopes of all layers below the agents' own."""
     scopes = {Scope(tenant, ScopeKind.DEFAULTS, ""): None}
     for group in groups:
-        scopes |= dict.fromkeys(_layers_of(tenant, group))
+        scopes |= dict.fromkeys(layers_of(tenant, group))
     return tuple(scopes)
 
 
-def _layers_of(tenant: str, group: AgentGroup) -> Sequence[Scope]:
+def layers_of(tenant: str, group: AgentGroup) -> Sequence[Scope]:
     pins = [Scope(tenant, ScopeKind.PINS, group.pins)] if group.pins else []
     template = [Scope(tenant, ScopeKind.TEMPLATE, group.template)] if group.template else []
     return [*pins, *template, Scope(tenant, ScopeKind.DEFAULTS, "")]
@@ -75,7 +75,7 @@ def group_pins(
         own_files[file.agents, file.path].append((file, count))
     result = Counter[PinGroup]()
     for group, count in counts.agents.items():
-        layers = [trees[scope] for scope in _layers_of(tenant, group)]
+        layers = [trees[scope] for scope in layers_of(tenant, group)]
         for path in paths:
             for pin_group, agents in _pin_groups(
                 group, path, layers, count, own_files.get((group, path), ())

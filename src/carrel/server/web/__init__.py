@@ -27,6 +27,7 @@ PAGE: Final = "index.html"
 PREFIXES: Final = (
     "/sign-in",
     "/inbox",
+    "/overview",
     "/agents",
     "/agent-templates",
     "/runs",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
+import msgspec
 from msgspec import Meta
 
 from carrel.actions.prompt import lint as prompt_lint
@@ -12,6 +13,7 @@ from carrel.actions.prompt.prompts import AssembledPrompt
 from carrel.actions.runs import runs, snapshots
 from carrel.core.access import Permission
 from carrel.core.errors import Conflict, NotFound
+from carrel.core.fleet.prompt_sizes import prompt_sizes
 from carrel.core.prompt.blocks import BlockStatus
 from carrel.core.prompt.lint import LintRule
 from carrel.core.runs import Run, parse_audience
@@ -148,7 +150,8 @@ async def load_run_prompt_body(
 ) -> bytes:
     """Encoded PromptModel of a run, cached for all runs of the same content.
 
-    The key has the current revisions of the layers too.
+    The key has the current revisions of the layers too. Notes the sizes of the blocks, which are
+    counted later.
     """
     snapshots.require_snapshot(run)
     ports = request.ports
@@ -157,7 +160,23 @@ async def load_run_prompt_body(
         return _prompt_to_model(await prompts.load_run_prompt(ports, run))
 
     key = (ports.store, run.tenant, "run prompt", *content_key, ports.tokenizer.name)
-    return await request.caches.responses.get_or_create(key, assemble)
+    body = await request.caches.responses.get_or_create(key, assemble)
+    if not run.has_ended and run.agent is not None:
+        blocks = msgspec.json.decode(body, type=_PromptBlockSizes).blocks
+        sizes = prompt_sizes(run, [(block.name, block.tokens) for block in blocks])
+        ports.prompt_sizes[run.id] = run, sizes
+    return body
+
+
+class _PromptBlockSize(msgspec.Struct, frozen=True):
+    name: str
+    tokens: int
+
+
+class _PromptBlockSizes(msgspec.Struct, frozen=True):
+    """The part of an encoded PromptModel that is counted."""
+
+    blocks: list[_PromptBlockSize]
 
 
 class PromptFlawModel(ResponseModel, frozen=True):
