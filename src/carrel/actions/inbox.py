@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from carrel.actions.fleet.fleet_counts import Fleet, load_fleet
+from carrel.actions.fleet.fleet_counts import Fleet, load_fleet, load_template_names
 from carrel.actions.fleet.waiting_pins import WaitingPin, WaitingPinFilter, list_waiting_pins
-from carrel.actions.fleet.waiting_work import WaitingRecord, count_waiting, list_waiting
+from carrel.actions.fleet.waiting_work import (
+    InboxCounts,
+    WaitingRecord,
+    count_waiting,
+    list_waiting,
+)
 from carrel.actions.records import Page, get_by_id_or_slug
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_from_record
-from carrel.core.agents.template import template_from_record
 from carrel.core.errors import Forbidden
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.store.record import Record, RecordType
@@ -35,12 +39,6 @@ class InboxGroup(Struct, frozen=True):
     """Agents whose own override an accept would drop."""
     newly_offered: int
     """Agents for which no version of the file was reviewed yet."""
-
-
-class InboxCounts(Struct, frozen=True):
-    pins: int
-    approvals: int
-    dreams: int
 
 
 class Inbox(Struct, frozen=True):
@@ -144,16 +142,6 @@ def group_waiting(fleet: Fleet) -> Sequence[InboxGroup]:
         for key, part in parts.items()
     ]
     return sorted(groups, key=lambda group: (-group.count, group.path, group.offered_by))
-
-
-async def load_template_names(
-    ports: Ports, tenant: str, ids: Iterable[str | None]
-) -> Mapping[str, str]:
-    template_ids = sorted({id for id in ids if id})
-    records = (
-        await ports.records.get(tenant, RecordType.TEMPLATE, template_ids) if template_ids else ()
-    )
-    return {record.id: template_from_record(record).name for record in records if record}
 
 
 def _refuse_confined(actor: Actor) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -13,6 +13,7 @@ from carrel.actions.policy.tenant_rules import load_rules
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_from_record
 from carrel.core.agents.private_access import opens_every_agent
+from carrel.core.agents.template import template_from_record
 from carrel.core.fleet.pin_groups import (
     FleetCounts,
     PinGroup,
@@ -29,7 +30,7 @@ from carrel.core.fleet.tallies import (
 )
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay.file_classes import FileClassRules
-from carrel.core.store.record import Record
+from carrel.core.store.record import Record, RecordType
 from carrel.core.store.tree import Tree
 from carrel.ports import Ports
 
@@ -100,3 +101,13 @@ async def _count_one_by_one(
         trees = await ports.trees.read(scopes, paths)
         counts += count_agents(zip(map(group_of, batch), trees, strict=True))
     return counts
+
+
+async def load_template_names(
+    ports: Ports, tenant: str, ids: Iterable[str | None]
+) -> Mapping[str, str]:
+    template_ids = sorted({id for id in ids if id})
+    records = (
+        await ports.records.get(tenant, RecordType.TEMPLATE, template_ids) if template_ids else ()
+    )
+    return {record.id: template_from_record(record).name for record in records if record}

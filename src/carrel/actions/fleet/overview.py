@@ -9,9 +9,8 @@ from typing import Final
 from msgspec import Struct
 
 from carrel.actions.agent_access import list_agents_of_person
-from carrel.actions.fleet.fleet_counts import Fleet, load_fleet
-from carrel.actions.fleet.waiting_work import count_waiting
-from carrel.actions.inbox import InboxCounts, load_template_names
+from carrel.actions.fleet.fleet_counts import Fleet, load_fleet, load_template_names
+from carrel.actions.fleet.waiting_work import InboxCounts, count_waiting
 from carrel.core.access import Actor, Permission
 from carrel.core.agents.private_access import opens_every_agent
 from carrel.core.errors import Forbidden

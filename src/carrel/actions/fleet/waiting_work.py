@@ -37,6 +37,14 @@ class WaitingRecord(Struct, frozen=True):
         return self.record.id
 
 
+class InboxCounts(Struct, frozen=True):
+    """What waits, by kind."""
+
+    pins: int
+    approvals: int
+    dreams: int
+
+
 class _AgentReference(Struct, frozen=True):
     """The field that approvals and dreams have in common."""
 

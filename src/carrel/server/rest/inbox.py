@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.actions import inbox as inboxes
+from carrel.actions.fleet.fleet_counts import load_template_names
 from carrel.actions.fleet.waiting_pins import WaitingPin
 from carrel.actions.fleet.waiting_work import WaitingRecord
 from carrel.actions.inbox import InboxGroup, is_callers_agent
@@ -265,7 +266,7 @@ async def list_inbox_pins(request: Request[None, InboxPinsQuery]) -> Response:
         limit=query.limit,
     )
     ids = (agent_from_record(item.agent).template_id for item in page.items)
-    names = await inboxes.load_template_names(request.ports, actor.tenant, ids)
+    names = await load_template_names(request.ports, actor.tenant, ids)
     items = [_pin_to_model(actor, item, names) for item in page.items]
     return Response.json(InboxPinPageModel(items=items, next=page.next))
 
