@@ -43,14 +43,18 @@ def test_a_guardrail_edit_reaches_the_agent_only_after_it_was_accepted(
     user.visit("/inbox?all")
     _open(page, agent)
     dialog = page.get_by_role("dialog", name=f"Review {PATH} for {agent['name']}")
+    expect(dialog.get_by_label(f"Override text of {PATH}")).to_contain_text(own.strip()[:20])
+    dialog.get_by_role("radio", name="Pinned text").check()
     expect(dialog.get_by_label(f"Pinned text of {PATH}")).to_contain_text("promise a refund.")
+    dialog.get_by_role("radio", name="Override, served now").check()
     expect(dialog.get_by_label(f"Latest text of {PATH}")).to_contain_text("Ask a human first.")
     expect(dialog.get_by_text("Legal asked for a limit")).to_be_visible()
     expect(dialog.get_by_text("Template, version 2")).to_be_visible()
     expect(dialog.get_by_text(re.compile(r"^\d+ → \d+ tokens$"))).to_be_visible()
     expect(dialog.get_by_text(re.compile(r"^\+\d+$"))).to_be_visible()
-    dialog.get_by_text("Show override").click()
-    expect(dialog.get_by_role("region", name="Override")).to_have_text(own.strip())
+    dialog.get_by_text("Show lost lines").click()
+    lost = dialog.get_by_role("region", name="Lost lines")
+    expect(lost).to_have_text("\n".join(line for line in own.split("\n") if line.strip()))
     expect(dialog.get_by_role("button", name="Roll back")).to_have_count(0)
     user.check_accessibility()
     assert _served(api_setup, agent) == own
@@ -142,9 +146,10 @@ def test_bulk_review_accepts_for_all_agents_with_one_outcome_per_agent(
     user.visit(f"/agent-templates/{template['id']}/review?file={PATH}")
     expect(page.get_by_role("heading", name="4 agents to update")).to_be_visible()
     page.get_by_role("radio", name="3 agents").check()
-    expect(page.get_by_label(f"Pinned text of {PATH}")).not_to_contain_text("Ask a human")
+    served = page.get_by_label(re.compile(f"^(Served|Override) text of {PATH}"))
+    expect(served).not_to_contain_text("Ask a human")
     page.get_by_role("radio", name="1 agent").check()
-    expect(page.get_by_label(f"Pinned text of {PATH}")).to_contain_text("Ask a human")
+    expect(served).to_contain_text("Ask a human")
     expect(page.get_by_text("Accepting removes the override")).to_be_visible()
     user.check_accessibility()
 
@@ -152,6 +157,7 @@ def test_bulk_review_accepts_for_all_agents_with_one_outcome_per_agent(
     page.get_by_role("checkbox", name=names[2]).check()
     page.route("**/pins/*/accept", lambda route: route.abort(), times=1)
     page.get_by_role("button", name="Accept for 1 agent").click()
+    _confirm(page)
     results = page.get_by_role("region", name="Results")
     expect(results).to_contain_text("0 accepted, 1 failed")
     results.get_by_role("button", name="Retry failed").click()
@@ -162,16 +168,19 @@ def test_bulk_review_accepts_for_all_agents_with_one_outcome_per_agent(
 
     page.get_by_role("checkbox", name="All").check()
     page.get_by_role("button", name="Accept for all 3 agents").click()
+    expect(page.get_by_role("dialog")).to_contain_text(f"Overrides are removed of {names[1]}.")
+    user.check_accessibility()
+    _confirm(page)
     expect(results).to_contain_text("4 accepted")
     for agent in agents:
         assert _served(api_setup, agent).endswith("- Third.\n")
 
     with wait_for_response(page, "POST", "/rollback"):
         results.get_by_role("button", name="Roll back for all").click()
-    expect(results).to_contain_text("3 rolled back, 1 failed")
-    expect(results).to_contain_text("was accepted for it alone")
+    expect(results).to_contain_text("1 accepted, 3 rolled back")
     expect(results.get_by_role("button")).to_have_count(0)
-    assert [_served(api_setup, agent) for agent in agents] == [AFTER, BEFORE, AFTER_THIRD, BEFORE]
+    texts = [_served(api_setup, agent) for agent in agents]
+    assert texts == [AFTER, "# Eve's own\n", AFTER_THIRD, BEFORE]
 
 
 def test_an_edit_of_a_default_is_reviewed_for_all_agents_that_inherit_it(
@@ -184,13 +193,14 @@ def test_an_edit_of_a_default_is_reviewed_for_all_agents_that_inherit_it(
     page = user.page
     user.visit(f"/agent-templates/defaults/review?file={path}")
     page.get_by_role("button", name=re.compile("^Accept for ")).click()
+    _confirm(page)
     results = page.get_by_role("region", name="Results")
     expect(results).to_contain_text(agent["name"])
     user.check_accessibility()
     url = f"/v1/agents/{agent['id']}/files/{path}"
     assert api_setup.request("GET", url)["content"] == f"# {api_setup.suffix}\n"
 
-    with wait_for_response(page, "POST", "/defaults/pins/CAPABILITIES.md/rollback"):
+    with wait_for_response(page, "POST", "/rollback"):
         results.get_by_role("button", name="Roll back for all").click()
     expect(results).to_contain_text("rolled back")
     assert api_setup.request("GET", url)["content"] != f"# {api_setup.suffix}\n"
@@ -220,6 +230,76 @@ def test_my_inbox_lists_my_agents_and_members_cannot_accept(
     expect(page.get_by_role("heading", name="1 agent to update")).to_be_visible()
     expect(page.get_by_role("button", name="Accept for 1 agent")).to_be_disabled()
     assert template["id"] in page.url
+
+
+def _confirm(page: Page) -> None:
+    page.get_by_role("dialog").get_by_role("button", name="Accept update").click()
+
+
+def test_an_update_is_declined_and_the_review_rolled_back_in_the_done_tab(
+    signed_in_page: OpenPage, api_setup: ApiSetup
+) -> None:
+    _, [agent] = _create_pending_update(api_setup, f"Kim {api_setup.suffix}")
+    user = signed_in_page()
+    page = user.page
+    user.visit("/inbox?all")
+    _open(page, agent)
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Decline").click()
+    dialog.get_by_label("Reason").fill("Too early")
+    user.check_accessibility()
+    with wait_for_response(page, "POST", "/decline"):
+        dialog.get_by_role("button", name="Decline update").click()
+    expect(page.get_by_role("status").get_by_role("button", name="Undo")).to_be_visible()
+    expect(page.get_by_role("link", name=agent["name"])).to_have_count(0)
+    with wait_for_response(page, "GET", "/v1/reviews"):
+        page.get_by_role("link", name="Done").click()
+    row = page.get_by_role("listitem").filter(has_text="Too early").filter(has_text=agent["name"])
+    expect(row).to_contain_text("Declined")
+    user.check_accessibility()
+    row.get_by_role("button", name="Roll back").click()
+    with wait_for_response(page, "POST", "/rollback"):
+        page.get_by_role("dialog").get_by_role("button", name="Roll back").click()
+    expect(row).to_contain_text("Rolled back")
+    page.get_by_role("link", name="All", exact=False).first.click()
+    expect(page.get_by_role("link", name=agent["name"])).to_be_visible()
+
+
+def test_an_accept_is_undone_in_its_message(signed_in_page: OpenPage, api_setup: ApiSetup) -> None:
+    _, [agent] = _create_pending_update(api_setup, f"Lou {api_setup.suffix}")
+    user = signed_in_page()
+    page = user.page
+    user.visit("/inbox?all")
+    _open(page, agent)
+    with wait_for_response(page, "POST", "/accept"):
+        page.get_by_role("dialog").get_by_role("button", name="Accept").click()
+    with wait_for_response(page, "POST", "/rollback"):
+        page.get_by_role("status").get_by_role("button", name="Undo").click()
+    expect(page.get_by_text(f"Rolled back {PATH}")).to_be_visible()
+    assert _served(api_setup, agent) == BEFORE
+
+
+def test_an_update_is_merged_into_the_override(
+    signed_in_page: OpenPage, api_setup: ApiSetup
+) -> None:
+    _, [agent] = _create_pending_update(api_setup, f"Mia {api_setup.suffix}")
+    api_setup.put_file(f"/v1/agents/{agent['id']}", PATH, f"# Mia\n{BEFORE}")
+    user = signed_in_page()
+    page = user.page
+    user.visit("/inbox?all")
+    _open(page, agent)
+    with wait_for_response(page, "GET", "/merge"):
+        page.get_by_role("dialog").get_by_role("button", name="Merge").click()
+    text = page.get_by_role("textbox", name="Merged text")
+    expect(text).to_have_value(f"# Mia\n{AFTER}")
+    text.fill("<<<<<<< override\n>>>>>>> offered\n")
+    expect(page.get_by_role("button", name="Save merge")).to_be_disabled()
+    text.fill(f"# Mia!\n{AFTER}")
+    user.check_accessibility()
+    with wait_for_response(page, "POST", "/merge"):
+        page.get_by_role("button", name="Save merge").click()
+    expect(page.get_by_text(f"Merged {PATH}")).to_be_visible()
+    assert _served(api_setup, agent) == f"# Mia!\n{AFTER}"
 
 
 def test_an_empty_inbox_shows_an_empty_state(signed_in_page: OpenPage, api_setup: ApiSetup) -> None:

@@ -13,8 +13,8 @@ export const pinsQuery = (agentId: string) =>
       (await unwrap(api.GET("/v1/agents/{id}/pins", { params: { path: { id: agentId } } }))).items,
   });
 
-/** Accepts the text with this digest; throws Problem 409 if it is no longer the latest. */
-export const acceptPin = (agentId: string, path: string, sha256: string) =>
+/** Accepts the text with this digest, or the removal (null); throws Problem 409 if it is no longer the latest. */
+export const acceptPin = (agentId: string, path: string, sha256: string | null) =>
   unwrap(
     api.POST("/v1/agents/{id}/pins/{path}/accept", {
       params: { path: { id: agentId, path } },
@@ -33,35 +33,31 @@ export const rollBackPin = (agentId: string, path: string) =>
 /** In place of a template's id: all agents that inherit from the defaults. No slug can be this. */
 export const DEFAULTS_ID = "defaults";
 
-/** Accepts a text for every agent of a template, with one outcome per agent. */
-export const acceptForAll = (templateId: string, path: string, sha256: string) =>
+/** Agents chosen for an accept; exactly one field. */
+export type FollowerPart =
+  | { count: number }
+  | { share: number }
+  | { tag: string }
+  | { agentIds: string[] };
+
+/** Accepts a text for the agents of a template, or a part of them, with one outcome per agent. */
+export const acceptForAll = (
+  templateId: string,
+  path: string,
+  sha256: string,
+  part?: FollowerPart,
+) =>
   templateId === DEFAULTS_ID
     ? unwrap(
         api.POST("/v1/defaults/pins/{path}/accept", {
           params: { path: { path } },
-          body: { sha256 },
+          body: { sha256, ...(part && { part }) },
         }),
       )
     : unwrap(
         api.POST("/v1/templates/{id}/pins/{path}/accept", {
           params: { path: { id: templateId, path } },
-          body: { sha256 },
-        }),
-      );
-
-/** Rolls back what was accepted for all, with one outcome per agent that accepted. */
-export const rollBackForAll = (templateId: string, path: string, sha256: string) =>
-  templateId === DEFAULTS_ID
-    ? unwrap(
-        api.POST("/v1/defaults/pins/{path}/rollback", {
-          params: { path: { path } },
-          body: { sha256 },
-        }),
-      )
-    : unwrap(
-        api.POST("/v1/templates/{id}/pins/{path}/rollback", {
-          params: { path: { id: templateId, path } },
-          body: { sha256 },
+          body: { sha256, ...(part && { part }) },
         }),
       );
 

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { RefreshCw } from "lucide-react";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
-import { pinsQuery } from "../../api/pins";
+import { type FollowerPart, pinsQuery } from "../../api/pins";
 import { isAdmin } from "../../api/session";
 import { Button } from "../../components/button";
 import { QueryResult } from "../../components/query-states";
@@ -13,6 +13,7 @@ import { Outcomes } from "./outcomes";
 import { PinnedVersions } from "./pinned-versions";
 import { UpdateDetails } from "./update-details";
 import { useBulkAccept } from "./use-bulk-accept";
+import { VersionBar } from "./version-bar";
 
 interface FileReviewProps {
   templateId: string;
@@ -34,7 +35,7 @@ export function FileReview({
   const isAccepting = bulk.progress !== null;
   useEffect(() => onAcceptingChange(isAccepting), [isAccepting, onAcceptingChange]);
   const sha256 = stripDigestPrefix(file?.latest);
-  const { acceptedForAll } = bulk;
+  const { reviewId } = bulk;
   const failed = bulk.outcomes
     .filter(({ error, isRollBack }) => error && !isRollBack)
     .map(({ agent }) => agent);
@@ -45,14 +46,17 @@ export function FileReview({
       ) : (
         bulk.outcomes.length === 0 && emptyState
       )}
+      <VersionBar templateId={templateId} path={path} />
       {bulk.progress && <Progress {...bulk.progress} />}
       <Outcomes
         outcomes={bulk.outcomes}
         busy={isAccepting}
         retry={
-          sha256 && failed.length > 0 ? () => void bulk.acceptSelected(failed, sha256) : undefined
+          sha256 && failed.length > 0
+            ? () => void bulk.accept(failed, sha256, { agentIds: failed.map(({ id }) => id) })
+            : undefined
         }
-        rollBack={acceptedForAll ? () => void bulk.rollBackAll(acceptedForAll) : undefined}
+        rollBack={reviewId ? () => void bulk.rollBack(reviewId) : undefined}
       />
     </>
   );
@@ -73,9 +77,10 @@ function PendingFileReview({
   const allAgents = useMemo(() => file.groups.flatMap(({ agents }) => agents), [file]);
   const group = file.groups[groupIndex] ?? file.groups[0];
   const isSuperseded = reviewedSha !== file.latest;
-  const accept = (selected: PendingFollower[]) => {
+  const accept = (selected: PendingFollower[], part: FollowerPart | null) => {
     const isAll = selected.length === allAgents.length;
-    void (isAll ? bulk.acceptAll : bulk.acceptSelected)(selected, stripDigestPrefix(file.latest));
+    const listed = isAll ? undefined : { agentIds: selected.map(({ id }) => id) };
+    void bulk.accept(selected, stripDigestPrefix(file.latest), part ?? listed);
   };
   return (
     <>
@@ -107,7 +112,13 @@ function Difference({ group, path }: { group: FollowerGroup; path: string }) {
         return (
           <div className="stack">
             <UpdateDetails pin={pin} />
-            <Comparison pinned={pin.pinnedContent} latest={pin.latestContent} path={path} />
+            <Comparison
+              served={pin.servedContent}
+              pinned={pin.pinnedContent}
+              latest={pin.latestContent}
+              path={path}
+              isOverridden={pin.overridden}
+            />
           </div>
         );
       }}

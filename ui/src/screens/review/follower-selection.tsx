@@ -1,18 +1,21 @@
 import { useMemo, useState } from "react";
 import { Link } from "react-router";
 import { fileUrl } from "../../api/files";
+import type { FollowerPart } from "../../api/pins";
 import { Button } from "../../components/button";
 import { escapeText } from "../../components/escape-text";
+import { AcceptConfirmation } from "./accept-confirmation";
 import type { FollowerGroup, PendingFollower } from "./followers";
 
 const MAX_LISTED = 200;
+const SHARES = ["5", "10", "25", "50", "100"];
 
 interface FollowerSelectionProps {
   groups: FollowerGroup[];
   /** Why accepting is disabled; null if enabled. */
   disabledReason: string | null;
   busy: boolean;
-  onAccept: (selected: PendingFollower[]) => void;
+  onAccept: (selected: PendingFollower[], part: FollowerPart | null) => void;
 }
 
 /** Agents with a pending update, all selected initially. */
@@ -22,10 +25,13 @@ export function FollowerSelection({
   busy,
   onAccept,
 }: FollowerSelectionProps) {
+  const [isConfirming, setConfirming] = useState(false);
+  const [share, setShare] = useState("100");
   const [excluded, setExcluded] = useState<ReadonlySet<string>>(new Set());
   const allAgents = useMemo(() => groups.flatMap(({ agents }) => agents), [groups]);
   const selected = allAgents.filter(({ id }) => !excluded.has(id));
   const overriddenCount = selected.filter(({ overridden }) => overridden).length;
+  const isPart = share !== "100" && selected.length === allAgents.length;
   const toggle = (id: string) => {
     const next = new Set(excluded);
     if (!next.delete(id)) next.add(id);
@@ -40,13 +46,41 @@ export function FollowerSelection({
           kind="primary"
           busy={busy}
           disabled={disabledReason !== null || selected.length === 0}
-          onClick={() => onAccept(selected)}
+          onClick={() => setConfirming(true)}
         >
           {selected.length === allAgents.length && selected.length > 1
             ? `Accept for all ${agentCount(allAgents.length)}`
             : `Accept for ${agentCount(selected.length)}`}
         </Button>
       </header>
+      {selected.length === allAgents.length && allAgents.length > 1 && (
+        <label className="card-body row">
+          Accept first for
+          <select
+            className="input short"
+            value={share}
+            disabled={busy}
+            onChange={({ target }) => setShare(target.value)}
+          >
+            {SHARES.map((percent) => (
+              <option key={percent} value={percent}>
+                {percent === "100" ? "all agents" : `${percent} % of the agents`}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
+      {isConfirming && (
+        <AcceptConfirmation
+          selected={selected}
+          part={isPart ? `${share} %` : null}
+          onClose={() => setConfirming(false)}
+          onConfirm={() => {
+            setConfirming(false);
+            onAccept(selected, isPart ? { share: Number(share) } : null);
+          }}
+        />
+      )}
       {overriddenCount > 0 && (
         <p className="card-body soft">
           {overriddenCount === 1 ? "1 agent overrides" : `${overriddenCount} agents override`} this

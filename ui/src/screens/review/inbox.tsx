@@ -6,10 +6,13 @@ import { useState } from "react";
 import { Link, useSearchParams } from "react-router";
 import { useAuthorNames } from "../../api/authors";
 import { type Inbox, inboxQuery } from "../../api/inbox";
+import { isAdmin } from "../../api/session";
 import { escapeText } from "../../components/escape-text";
 import { EmptyState, QueryResult } from "../../components/query-states";
 import { Screen } from "../../components/screen";
 import { Time } from "../../components/time";
+import { useSession } from "../../layout/session-context";
+import { DoneReviews } from "./done-reviews";
 import { PendingUpdates } from "./pending-updates";
 import { ReviewDialog } from "./review-dialog";
 import { WaitingDreams } from "./waiting-dreams";
@@ -20,23 +23,29 @@ export default function InboxScreen() {
   const mine = useQuery(inboxQuery(true));
   const all = useQuery(inboxQuery(false));
   const query = showsAll ? all : mine;
+  const admin = isAdmin(useSession());
+  const showsDone = admin && params.has("done");
   const [reviewing, setReviewing] = useState<{ agentId: string; path: string } | null>(null);
   return (
     <Screen title="Inbox" subtitle="Updates, approvals and dreams that need a decision">
       <nav className="tabs" aria-label="Inbox">
-        <InboxTab to="/inbox" isActive={!showsAll} name="Mine" inbox={mine.data} />
+        <InboxTab to="/inbox" isActive={!(showsAll || showsDone)} name="Mine" inbox={mine.data} />
         <InboxTab to="/inbox?all" isActive={showsAll} name="All" inbox={all.data} />
+        {admin && <InboxTab to="/inbox?done" isActive={showsDone} name="Done" inbox={undefined} />}
       </nav>
-      <QueryResult query={query}>
-        {(inbox) => (
-          <>
-            {isEmpty(inbox) && <EmptyInbox showsAll={showsAll} />}
-            <PendingUpdates inbox={inbox} mine={!showsAll} onReview={setReviewing} />
-            <Approvals inbox={inbox} />
-            <WaitingDreams inbox={inbox} mine={!showsAll} />
-          </>
-        )}
-      </QueryResult>
+      {showsDone && <DoneReviews />}
+      {!showsDone && (
+        <QueryResult query={query}>
+          {(inbox) => (
+            <>
+              {isEmpty(inbox) && <EmptyInbox showsAll={showsAll} />}
+              <PendingUpdates inbox={inbox} mine={!showsAll} onReview={setReviewing} />
+              <Approvals inbox={inbox} />
+              <WaitingDreams inbox={inbox} mine={!showsAll} />
+            </>
+          )}
+        </QueryResult>
+      )}
       {reviewing && <ReviewDialog {...reviewing} onClose={() => setReviewing(null)} />}
     </Screen>
   );

@@ -1,36 +1,40 @@
-import { useQuery } from "@tanstack/react-query";
 import { AlertTriangle } from "lucide-react";
-import { fileQuery } from "../../api/files";
-import { QueryResult } from "../../components/query-states";
+import type { Pin } from "../../api/pins";
 
-/** Warns that accepting removes the agent's override, and shows its text. */
-export function OverrideWarning({ agentId, path }: { agentId: string; path: string }) {
-  const override = useQuery(fileQuery({ kind: "agent", id: agentId }, path));
+/** Says which lines of the agent's override are lost if the update is accepted. */
+export function OverrideWarning({ pin }: { pin: Pin }) {
+  const lost = lostLines(pin.servedContent ?? "", pin.latestContent ?? "");
   return (
     <div className="notice update">
       <AlertTriangle size={16} aria-hidden />
       <div className="grow stack tight">
         <div>
-          <strong>This agent overrides the file.</strong> Accepting removes the override. Its text
-          stays in the history.
+          <strong>This agent overrides the file.</strong> Accepting removes the override
+          {lost.length > 0 &&
+            ` and drops ${lost.length === 1 ? "1 line" : `${lost.length} lines`} of it`}
+          . Its text stays in the history; a merge keeps it.
         </div>
-        <details>
-          <summary>Show override</summary>
-          <QueryResult query={override}>
-            {(file) => (
-              <div
-                className="override-text"
-                role="region"
-                aria-label="Override"
-                // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable
-                tabIndex={0}
-              >
-                <pre className="text">{file.content || "(empty file)"}</pre>
-              </div>
-            )}
-          </QueryResult>
-        </details>
+        {lost.length > 0 && (
+          <details>
+            <summary>Show lost lines</summary>
+            <div
+              className="override-text"
+              role="region"
+              aria-label="Lost lines"
+              // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable
+              tabIndex={0}
+            >
+              <pre className="text">{lost.join("\n")}</pre>
+            </div>
+          </details>
+        )}
       </div>
     </div>
   );
+}
+
+/** Lines of the override that the offered text does not have. */
+function lostLines(override: string, offered: string): string[] {
+  const lines = new Set(offered.split("\n"));
+  return override.split("\n").filter((line) => line.trim() !== "" && !lines.has(line));
 }

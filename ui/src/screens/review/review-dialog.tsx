@@ -12,6 +12,8 @@ import { escapeText } from "../../components/escape-text";
 import { ErrorNotice, Loading } from "../../components/query-states";
 import { useSession } from "../../layout/session-context";
 import { Comparison } from "./comparison";
+import { DeclineForm } from "./decline-form";
+import { MergeOverrideDialog } from "./merge-override-dialog";
 import { OverrideWarning } from "./override-warning";
 import { UpdateDetails } from "./update-details";
 import { useReview } from "./use-review";
@@ -26,15 +28,34 @@ export function ReviewDialog({ agentId, path, onClose }: ReviewDialogProps) {
   const review = useReview(agentId, path, onClose);
   const agent = useQuery(agentQuery(agentId));
   const { pins, pin } = review;
+  const [isMerging, setMerging] = useState(false);
   const suffix = agent.data ? ` for ${escapeText(agent.data.name, 60)}` : "";
+  if (isMerging)
+    return (
+      <MergeOverrideDialog
+        agentId={agentId}
+        path={path}
+        onClose={() => setMerging(false)}
+        onSaved={onClose}
+      />
+    );
   return (
     <Dialog
       wide
       title={<span className="bidi">{`Review ${escapeText(path, 120)}${suffix}`}</span>}
       onClose={onClose}
-      footer={pin && <ReviewActions review={review} pin={pin} onClose={onClose} />}
+      footer={
+        pin && (
+          <ReviewActions
+            review={review}
+            pin={pin}
+            onClose={onClose}
+            onMerge={() => setMerging(true)}
+          />
+        )
+      }
     >
-      {pin && <ReviewContent review={review} pin={pin} agentId={agentId} />}
+      {pin && <ReviewContent review={review} pin={pin} />}
       {!pin && pins.isError && (
         <ErrorNotice error={pins.error} onRetry={() => void pins.refetch()} />
       )}
@@ -46,7 +67,7 @@ export function ReviewDialog({ agentId, path, onClose }: ReviewDialogProps) {
 
 type Review = ReturnType<typeof useReview>;
 
-function ReviewContent({ review, pin, agentId }: { review: Review; pin: Pin; agentId: string }) {
+function ReviewContent({ review, pin }: { review: Review; pin: Pin }) {
   return (
     <>
       {review.isSuperseded && (
@@ -72,29 +93,47 @@ function ReviewContent({ review, pin, agentId }: { review: Review; pin: Pin; age
           {pin.error}
         </div>
       )}
-      {pin.updateAvailable ? <UpdateDetails pin={pin} /> : <p className="soft">{UP_TO_DATE}</p>}
-      {pin.overridden && pin.updateAvailable && (
-        <OverrideWarning agentId={agentId} path={pin.path} />
+      {isOffered(pin) ? <UpdateDetails pin={pin} /> : <p className="soft">{UP_TO_DATE}</p>}
+      {pin.overridden && pin.updateAvailable && <OverrideWarning pin={pin} />}
+      {pin.declined && (
+        <p className="soft">
+          This update was declined. It is no longer offered; accepting it takes the decline back.
+        </p>
       )}
-      <Comparison pinned={pin.pinnedContent} latest={pin.latestContent} path={pin.path} />
+      <Comparison
+        served={pin.servedContent}
+        pinned={pin.pinnedContent}
+        latest={pin.latestContent}
+        path={pin.path}
+        isOverridden={pin.overridden}
+      />
     </>
   );
 }
 
+const isOffered = (pin: Pin) => pin.updateAvailable || pin.declined;
 const UP_TO_DATE = "Up to date: nothing to review.";
 const READ_ONLY = "Only owners and admins can accept updates.";
+
+function acceptLabel({ latestSha256, overridden }: Pin): string {
+  if (!latestSha256) return "Accept removal";
+  return overridden ? "Accept and remove override" : "Accept";
+}
 
 function ReviewActions({
   review,
   pin,
   onClose,
+  onMerge,
 }: {
   review: Review;
   pin: Pin;
   onClose: () => void;
+  onMerge: () => void;
 }) {
   const session = useSession();
   const [isRollingBack, setRollingBack] = useState(false);
+  const [isDeclining, setDeclining] = useState(false);
   const { accept, rollBack, canRollBack } = review;
   if (!isAdmin(session)) {
     return (
@@ -117,7 +156,16 @@ function ReviewActions({
       </>
     );
   }
-  const reviewedSha = pin.updateAvailable ? pin.latestSha256 : null;
+  if (isDeclining) {
+    return (
+      <DeclineForm
+        busy={review.decline.isPending}
+        onDecline={(reason) => review.decline.mutate(reason)}
+        onCancel={() => setDeclining(false)}
+      />
+    );
+  }
+  const offered = isOffered(pin);
   return (
     <>
       {canRollBack && (
@@ -126,12 +174,18 @@ function ReviewActions({
         </Button>
       )}
       <span className="grow faint mono truncate only-large">
-        {reviewedSha ? `sha256:${reviewedSha.slice(0, 12)}…` : null}
+        {offered && pin.latestSha256 ? `sha256:${pin.latestSha256.slice(0, 12)}…` : null}
       </span>
-      <Button onClick={onClose}>{reviewedSha ? "Not now" : "Close"}</Button>
-      {reviewedSha && (
-        <Button kind="primary" busy={accept.isPending} onClick={() => accept.mutate(reviewedSha)}>
-          {pin.overridden ? "Accept and remove override" : "Accept"}
+      {pin.updateAvailable && <Button onClick={() => setDeclining(true)}>Decline</Button>}
+      <Button onClick={onClose}>{offered ? "Not now" : "Close"}</Button>
+      {offered && pin.overridden && pin.latestSha256 && <Button onClick={onMerge}>Merge</Button>}
+      {offered && (
+        <Button
+          kind="primary"
+          busy={accept.isPending}
+          onClick={() => accept.mutate(pin.latestSha256 ?? null)}
+        >
+          {acceptLabel(pin)}
         </Button>
       )}
     </>

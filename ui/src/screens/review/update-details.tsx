@@ -26,7 +26,7 @@ export function UpdateDetails({ pin }: { pin: Pin }) {
       <div>
         <dt>Prompt size</dt>
         <dd>
-          <TokenChange before={pin.pinnedTokens} after={pin.latestTokens} />
+          <TokenChange before={pin.servedTokens} after={pin.latestSha256 ? pin.latestTokens : 0} />
         </dd>
       </div>
       <div className="full-width">

@@ -6,6 +6,7 @@ import { useEffect, useState } from "react";
 import { historyQuery } from "../../api/files";
 import { acceptPin, type Pin, pinsQuery, REVIEW_QUERY_KEYS, rollBackPin } from "../../api/pins";
 import { Problem } from "../../api/problem";
+import { declinePin, undoNewestReview } from "../../api/reviews";
 import { toast, toastProblem } from "../../components/toast";
 
 export function useReview(agentId: string, path: string, onDone: () => void) {
@@ -18,15 +19,27 @@ export function useReview(agentId: string, path: string, onDone: () => void) {
     setPin((current) => current ?? latest);
   }, [latest]);
 
-  const finish = (text: string) => {
-    toast(text);
+  const refresh = () => {
     for (const key of REVIEW_QUERY_KEYS) void queries.invalidateQueries({ queryKey: [key] });
+  };
+  const finish = (text: string, canUndo = false) => {
+    const run = async () => {
+      await undoNewestReview(agentId, path);
+      refresh();
+      toast(`Rolled back ${path}`);
+    };
+    toast(text, false, canUndo ? { label: "Undo", run } : undefined);
+    refresh();
     onDone();
   };
+  const decline = useMutation({
+    mutationFn: (reason: string) => declinePin(agentId, path, pin?.latestSha256 ?? null, reason),
+    onSuccess: () => finish(`Declined ${path}`, true),
+  });
   const accept = useMutation({
-    mutationFn: (sha256: string) => acceptPin(agentId, path, sha256),
+    mutationFn: (sha256: string | null) => acceptPin(agentId, path, sha256),
     meta: { skipErrorToast: true },
-    onSuccess: () => finish(`Accepted ${path}`),
+    onSuccess: () => finish(`Accepted ${path}`, true),
     onError: async (error) => {
       if (!(error instanceof Problem && error.status === 409)) return toastProblem(error);
       const { data } = await pins.refetch();
@@ -50,6 +63,7 @@ export function useReview(agentId: string, path: string, onDone: () => void) {
       setSuperseded(true);
     },
     accept,
+    decline,
     rollBack,
     canRollBack: useHasEarlierReview(agentId, path),
   };
@@ -58,5 +72,5 @@ export function useReview(agentId: string, path: string, onDone: () => void) {
 /** Whether the pin was ever changed, so that a rollback is possible. */
 function useHasEarlierReview(agentId: string, path: string): boolean {
   const { data } = useQuery(historyQuery({ kind: "agent", id: agentId }, path));
-  return data?.items.some(({ reason }) => /^(accept|roll) /.test(reason)) ?? false;
+  return data?.items.some(({ reason }) => /^(accept|merge|roll) /.test(reason)) ?? false;
 }
