@@ -110,8 +110,8 @@ def test_events_are_live_and_a_run_is_ended_replayed_and_its_snapshot_deleted(
     expect(page.get_by_role("heading", level=1)).to_contain_text("tidy up")
     run = page.url.rsplit("/", 1)[1]
 
-    page.get_by_role("link", name="Events").click()
-    events = page.get_by_role("list", name="Run events")
+    page.get_by_role("link", name="Time line").click()
+    events = page.get_by_role("list", name="Time line")
     expect(events.get_by_role("listitem")).to_have_count(1)
     _write(api_setup, agent, "notes/a.md", "one", run)
     expect(events.get_by_role("link", name="notes/a.md")).to_be_visible()

@@ -113,6 +113,7 @@ export const router = createBrowserRouter([
           { path: "sandboxes/:id", lazy: lazyScreen(() => import("./screens/sandboxes/sandbox")) },
           { path: "items", lazy: lazyScreen(() => import("./screens/items/items")) },
           settingsRoute,
+          { path: "compare", lazy: lazyScreen(() => import("./screens/compare/compare")) },
           { path: "search", lazy: lazyScreen(() => import("./screens/search/search")) },
           { path: "*", element: <ErrorPage /> },
         ],

@@ -103,6 +103,19 @@ export const historyQuery = (scope: FileScope, path: string) =>
       unwrap(api.GET(`${filePath(scope)}/history`, { params: { path: pathParams(scope, path) } })),
   });
 
+/** The stored text of one version, which never changes. */
+export const versionQuery = (scope: FileScope, path: string, version: number) =>
+  queryOptions({
+    queryKey: ["files", scope.kind, scope.id, "version", path, version],
+    queryFn: () => readFile(scope, path, version),
+  });
+
+/** Reference of a file or one of its versions, for comparisons. */
+export const fileReference = (scope: FileScope, path: string, version?: number) =>
+  `${scope.kind === "defaults" ? "defaults" : `${scope.kind}:${scope.id}`}/${path}@${
+    version === undefined ? "now" : `v${version}`
+  }`;
+
 export const diffQuery = (scope: FileScope, path: string, from: number, to: number) =>
   queryOptions({
     queryKey: ["files", scope.kind, scope.id, "diff", path, from, to],

@@ -59,6 +59,7 @@ const themeEntry = (theme: Theme): PaletteEntry => ({
 });
 const actions: PaletteEntry[] = [
   { id: "new agent", label: "New agent", to: "/agents", state: { creating: true } },
+  { id: "compare", label: "Compare", to: "/compare" },
   themeEntry("light"),
   themeEntry("dark"),
   themeEntry("system"),

@@ -37,6 +37,7 @@ PREFIXES: Final = (
     "/items",
     "/settings",
     "/search",
+    "/compare",
 )
 """Paths of the console's screens; all serve the same page."""
 _NONCE: Final = b"__NONCE__"

@@ -1,13 +1,16 @@
 // Layout of an agent's screens: header and tabs.
 
 import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { GitCompare } from "lucide-react";
 import { Link, Navigate, Outlet, useLocation, useParams } from "react-router";
 import { type Agent, agentQuery } from "../../api/agents";
 import { pinsQuery } from "../../api/pins";
 import { peopleOptionsQuery, templateOptionsQuery } from "../../api/select-options";
+import { ButtonLink } from "../../components/button";
 import { escapeText } from "../../components/escape-text";
 import { QueryResult } from "../../components/query-states";
 import { Tabs, useTitle } from "../../components/screen";
+import { compareUrl } from "../compare/references";
 
 const TABS = [
   { to: "workspace", name: "Workspace" },
@@ -47,6 +50,10 @@ function AgentPage({ agent }: { agent: Agent }) {
           <h1 className="bidi truncate">{escapeText(agent.name, 120)}</h1>
           <span className="badge">{agent.isShared ? "shared" : "private"}</span>
           <PendingUpdatesBadge agent={agent} />
+          <span className="grow" />
+          <ButtonLink small kind="plain" icon={GitCompare} to={compareUrl(`agent:${agent.slug}`)}>
+            Compare
+          </ButtonLink>
         </div>
         <AgentSummary agent={agent} />
         <Tabs label="Agent" tabs={TABS} />

@@ -11,6 +11,7 @@ import {
   type File,
   type FileExplanation,
   type FileScope,
+  fileReference,
   historyQuery,
   restoreFile,
   type Version,
@@ -23,7 +24,9 @@ import { ErrorNotice, Loading, QueryResult } from "../../components/query-states
 import { Time } from "../../components/time";
 import { toast } from "../../components/toast";
 import { UnifiedDiff } from "../../components/unified-diff";
+import { compareUrl } from "../compare/references";
 import { refreshFiles } from "./use-save-file";
+import { VersionReaders, VersionText } from "./version-text";
 
 interface HistoryProps {
   scope: FileScope;
@@ -104,6 +107,14 @@ function Versions({ layer, ...props }: HistoryProps & { layer: FileScope }) {
                 <strong className="grow">
                   Version {pair[0]} to {pair[1]}
                 </strong>
+                <Link
+                  to={compareUrl(
+                    fileReference(layer, props.path, pair[0]),
+                    fileReference(layer, props.path, pair[1]),
+                  )}
+                >
+                  Full page
+                </Link>
                 <Button small kind="plain" onClick={() => setCompared([])}>
                   Close
                 </Button>
@@ -151,6 +162,7 @@ function VersionItem(props: VersionItemProps) {
     props;
   const authorName = useAuthorNames();
   const number = version.version;
+  const [openPart, setOpenPart] = useState<Part | null>(null);
   const isOwnLayer = layer.kind === scope.kind && layer.id === scope.id;
   return (
     <li className="version">
@@ -175,6 +187,12 @@ function VersionItem(props: VersionItemProps) {
         <span className="bidi">{authorName(version.author)}</span>
         {version.runId && <Link to={`/runs/${encodeURIComponent(version.runId)}`}>run</Link>}
         <span className="grow" />
+        {!version.deleted && !version.redacted && (
+          <>
+            <PartButton name="Text" part="text" {...{ openPart, setOpenPart }} />
+            <PartButton name="Read by" part="readers" {...{ openPart, setOpenPart }} />
+          </>
+        )}
         <Button small kind="plain" aria-expanded={isOpen} onClick={onOpen}>
           Diff
         </Button>
@@ -185,7 +203,32 @@ function VersionItem(props: VersionItemProps) {
         )}
       </div>
       {isOpen && <VersionDiff layer={layer} path={path} from={number - 1} to={number} />}
+      {openPart === "text" && <VersionText scope={layer} path={path} version={number} />}
+      {openPart === "readers" && <VersionReaders scope={layer} path={path} version={number} />}
     </li>
+  );
+}
+
+type Part = "text" | "readers";
+
+interface PartButtonProps {
+  name: string;
+  part: Part;
+  openPart: Part | null;
+  setOpenPart: (part: Part | null) => void;
+}
+
+function PartButton({ name, part, openPart, setOpenPart }: PartButtonProps) {
+  const isOpen = openPart === part;
+  return (
+    <Button
+      small
+      kind="plain"
+      aria-expanded={isOpen}
+      onClick={() => setOpenPart(isOpen ? null : part)}
+    >
+      {name}
+    </Button>
   );
 }
 

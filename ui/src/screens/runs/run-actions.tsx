@@ -1,23 +1,25 @@
 // Actions of a run: replay, end, delete snapshot.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { RotateCcw, Square, Trash2 } from "lucide-react";
+import { GitCompare, RotateCcw, Square, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { useNavigate } from "react-router";
 import { deleteSnapshot, endRun, type Run, type RunStatus, startRun } from "../../api/runs";
 import { hasPermission } from "../../api/session";
-import { Button } from "../../components/button";
+import { Button, ButtonLink } from "../../components/button";
 import { Confirm } from "../../components/dialog";
 import { Field } from "../../components/field";
 import { toast } from "../../components/toast";
 import { useSession } from "../../layout/session-context";
+import { compareUrl } from "../compare/references";
 
 export function RunActions({ run }: { run: Run }) {
   const [open, setOpen] = useState<"replay" | "end" | "delete snapshot" | null>(null);
   const close = () => setOpen(null);
-  if (!hasPermission(useSession(), "runs:write")) return null;
+  if (!hasPermission(useSession(), "runs:write")) return <CompareLink run={run} />;
   return (
     <>
+      <CompareLink run={run} />
       {run.kept && (
         <Button icon={RotateCcw} onClick={() => setOpen("replay")}>
           Replay
@@ -38,6 +40,16 @@ export function RunActions({ run }: { run: Run }) {
       {open === "end" && <EndRunDialog run={run} onClose={close} />}
       {open === "delete snapshot" && <DeleteSnapshotDialog run={run} onClose={close} />}
     </>
+  );
+}
+
+function CompareLink({ run }: { run: Run }) {
+  if (!run.kept) return null;
+  const right = run.replayOf ? `run:${run.replayOf}` : run.agentId && `agent:${run.agentId}@now`;
+  return (
+    <ButtonLink icon={GitCompare} to={compareUrl(`run:${run.runId}`, right || "")}>
+      Compare
+    </ButtonLink>
   );
 }
 

@@ -1,4 +1,4 @@
-// One run: snapshot files, prompt, changes since, and events.
+// One run: snapshot files, prompt, what it was made of, its time line, and changes since.
 
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearchParams } from "react-router";
@@ -10,16 +10,18 @@ import { Screen } from "../../components/screen";
 import { RunActions } from "./run-actions";
 import { RunChanges } from "./run-changes";
 import { RunDetails } from "./run-details";
-import { RunEvents } from "./run-events";
 import { RunStatusBadge } from "./run-status";
+import { RunTimeLine } from "./run-time-line";
+import { RunWhy } from "./run-why";
 import { SnapshotFiles } from "./snapshot-files";
 import { SnapshotPrompt } from "./snapshot-prompt";
 
 const VIEWS = {
   files: "Files",
   prompt: "Prompt",
+  why: "Why",
+  timeline: "Time line",
   changes: "Changes since",
-  events: "Events",
 };
 type View = keyof typeof VIEWS;
 
@@ -79,10 +81,13 @@ function Views({ run }: { run: Run }) {
 }
 
 function ViewContent({ run, view }: { run: Run; view: View }) {
-  if (view === "events") return <RunEvents run={run} />;
+  if (view === "timeline") return <RunTimeLine run={run} />;
+  if (view === "why") return <RunWhy run={run} />;
   if (!run.kept)
     return (
-      <p className="notice">The snapshot was deleted. Only details and events are available.</p>
+      <p className="notice">
+        The snapshot was deleted. Only details and the time line are available.
+      </p>
     );
   if (view === "prompt") return <SnapshotPrompt run={run} />;
   return view === "changes" ? <RunChanges run={run} /> : <SnapshotFiles run={run} />;

@@ -3,11 +3,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { FileText } from "lucide-react";
 import { Link, useSearchParams } from "react-router";
+import { provenanceQuery } from "../../api/provenance";
 import { type Run, runFileQuery, runFilesQuery } from "../../api/runs";
 import { CopyButton } from "../../components/copy-button";
 import { escapeText } from "../../components/escape-text";
 import { EmptyState, QueryResult } from "../../components/query-states";
 import { layerOf } from "../prompt/layer";
+import { FileOrigin } from "./file-origin";
 
 export function SnapshotFiles({ run }: { run: Run }) {
   const files = useQuery(runFilesQuery(run.runId));
@@ -49,6 +51,8 @@ export function SnapshotFiles({ run }: { run: Run }) {
 
 function SnapshotFile({ run, path }: { run: Run; path: string }) {
   const file = useQuery(runFileQuery(run.runId, path));
+  const provenance = useQuery(provenanceQuery(run.runId));
+  const origin = provenance.data?.files.find((item) => item.path === path);
   return (
     <article className="card" aria-label={escapeText(path, 120)}>
       <QueryResult query={file}>
@@ -61,7 +65,8 @@ function SnapshotFile({ run, path }: { run: Run; path: string }) {
               </span>
               {!encoding && <CopyButton text={content ?? ""} label="Copy text" />}
             </header>
-            <div className="card-body">
+            <div className="card-body stack">
+              {origin && <FileOrigin file={origin} run={run} />}
               {content === undefined || encoding ? (
                 <p className="soft">{escapeText(error ?? "Not a text file.", 300)}</p>
               ) : (

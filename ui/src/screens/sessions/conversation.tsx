@@ -49,6 +49,7 @@ export function Conversation({
           <TranscriptEntry
             key={entry.number}
             entry={entry}
+            sessionId={session.id}
             query={query}
             isTarget={entry.number === targetEntry}
             unanswered={

@@ -10,6 +10,7 @@ import {
   Wrench,
 } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
+import { Link } from "react-router";
 import type { Entry } from "../../api/transcripts";
 import { Button } from "../../components/button";
 import { escapeText } from "../../components/escape-text";
@@ -28,12 +29,19 @@ const ROLE_ICONS: Record<Entry["role"], LucideIcon> = {
 
 interface TranscriptEntryProps {
   entry: Entry;
+  sessionId: string;
   query: string;
   isTarget: boolean;
   unanswered: TurnState | undefined;
 }
 
-export function TranscriptEntry({ entry, query, isTarget, unanswered }: TranscriptEntryProps) {
+export function TranscriptEntry({
+  entry,
+  sessionId,
+  query,
+  isTarget,
+  unanswered,
+}: TranscriptEntryProps) {
   const element = useRef<HTMLLIElement>(null);
   const Icon = ROLE_ICONS[entry.role];
   useEffect(() => {
@@ -53,6 +61,11 @@ export function TranscriptEntry({ entry, query, isTarget, unanswered }: Transcri
           <span className="bidi">via {escapeText(entry.sourcePlugin, 40)}</span>
         )}
         <span className="end">
+          {entry.runId && (
+            <Link to={whyUrl(entry.runId, sessionId, entry.number)}>
+              {entry.role === "assistant" ? "Why" : "Run"}
+            </Link>
+          )}{" "}
           {entry.number} · <Time at={entry.timestamp} />
         </span>
       </div>
@@ -62,6 +75,10 @@ export function TranscriptEntry({ entry, query, isTarget, unanswered }: Transcri
     </li>
   );
 }
+
+/** The run of an entry, with what it was made of. */
+const whyUrl = (runId: string, sessionId: string, number: number) =>
+  `/runs/${encodeURIComponent(runId)}?view=why&entry=${encodeURIComponent(`${sessionId}:${number}`)}`;
 
 /** Text of an entry; long texts are collapsed unless there is a query. */
 function EntryText({ text, query, isShort }: { text: string; query: string; isShort: boolean }) {

@@ -1,7 +1,7 @@
 // One template: its files over the defaults, and its skills.
 
 import { useQuery } from "@tanstack/react-query";
-import { Pencil, Trash2, TriangleAlert, Users } from "lucide-react";
+import { GitCompare, Pencil, Trash2, TriangleAlert, Users } from "lucide-react";
 import { useMemo, useState } from "react";
 import { Link, Outlet, useParams } from "react-router";
 import type { FileScope } from "../../api/files";
@@ -12,6 +12,7 @@ import { escapeText } from "../../components/escape-text";
 import { QueryResult } from "../../components/query-states";
 import { Screen, Tabs } from "../../components/screen";
 import { useSession } from "../../layout/session-context";
+import { compareUrl } from "../compare/references";
 import { DeleteTemplate, RenameTemplate } from "./template-dialogs";
 import { agentCountLabel, usePendingCounts } from "./templates";
 
@@ -76,6 +77,13 @@ function Actions({ template, followers }: { template: Template; followers: numbe
       )}
       <ButtonLink kind="plain" icon={Users} to={`/agents?template=${encodedId}`}>
         Used by {agentCountLabel(followers)}
+      </ButtonLink>
+      <ButtonLink
+        kind="plain"
+        icon={GitCompare}
+        to={compareUrl(`template:${template.slug}`, "defaults")}
+      >
+        Compare
       </ButtonLink>
       {admin && (
         <Button kind="plain" icon={Pencil} aria-label="Rename" onClick={() => setOpen("rename")} />
