@@ -24,13 +24,11 @@ from carrel.core.errors import ValidationError
 from carrel.core.identifiers import ScopeKind, TimestampMs
 from carrel.core.runs import Run
 from carrel.core.sessions.session import TranscriptHit
-from carrel.core.store.event import Event, EventFilter
+from carrel.core.store.event import RUN_STARTED, Event, EventFilter
 from carrel.ports import Ports
 
 MAX_ITEMS: Final = 200
 """Items of one page."""
-_EVENT, _ENTRY = 0, 1
-"""At the same time, an event is before an entry."""
 
 
 class _Position(Struct, frozen=True, array_like=True):
@@ -72,7 +70,10 @@ async def list_time_line(
 
 
 def _order(item: TimeLineItem) -> tuple[TimestampMs, int]:
-    return item.at, _EVENT if item.entry is None else _ENTRY
+    """At the same time, entries are after the start of the run and before other events."""
+    if item.event is None:
+        return item.at, 1
+    return item.at, 0 if item.event.type == RUN_STARTED else 2
 
 
 async def _read_events(

@@ -93,7 +93,7 @@ function BlockTable({
             <th scope="col">File</th>
             <th scope="col">Written by</th>
             <th scope="col" className="only-large">
-              Why
+              Reason
             </th>
             <th scope="col">Accepted by</th>
             <th scope="col" className="number only-large">
