@@ -83,6 +83,7 @@ PRIVATE_ROWS: Final = {
     "GET /v1/agents/{id}/memories": Row(query="?q=tuned"),
     "POST /v1/agents/{id}/memories": Row({"content": "it is tuned"}),
     "GET /v1/agents/{id}/memories/{memory}": Row(),
+    "PATCH /v1/agents/{id}/memories/{memory}": Row({"tags": ["tuned"]}),
     "DELETE /v1/agents/{id}/memories/{memory}": Row(),
     "GET /v1/agents/{id}/dreams": Row(),
     "POST /v1/agents/{id}/dreams": Row({"dryRun": True}),
@@ -114,8 +115,8 @@ OTHER_ROWS: Final = {
     "POST /v1/dry-run": "test_a_dry_run_opens_nothing_that_the_request_itself_does_not",
     "POST /v1/approvals/{id}": "answering has a rule of its own: tests of approvals",
     **INHERITED_ROWS,
-    "GET /v1/runs": "test_listings_omit_what_is_private",
-    "GET /v1/approvals": "test_listings_omit_what_is_private",
+    **dict.fromkeys(("GET /v1/runs", "GET /v1/approvals"), "test_listings_omit_what_is_private"),
+    **dict.fromkeys(("GET /v1/agents/{id}/connection", "GET /v1/event-types"), "public facts"),
     "GET /v1/inbox": "test_listings_omit_what_is_private",
     "GET /v1/overview": "rest/test_overview.py",
     **dict.fromkeys(("GET /v1/inbox/pins", "GET /v1/inbox/dreams"), "rest/test_inbox.py"),
@@ -366,7 +367,6 @@ _READING_TOOLS: Final[Any] = {
     "my_stats": {},
     "session_logs": {"action": "search", "query": SECRET},
 }
-"""Tools whose result quotes memories or transcripts."""
 
 
 async def test_tools_that_quote_memories_and_transcripts_are_audited_for_admins(

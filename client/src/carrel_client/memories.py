@@ -26,6 +26,7 @@ from carrel_client.requests import (
     send_json,
 )
 from carrel_client.tools import call_tool
+from carrel_client.unset import UNSET, Unset, patch_body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +159,24 @@ class Memories(Resource[Driver]):
     def get(self, memory_id: str) -> Steps[Memory]:
         """Raises NotFound."""
         return model_from_json(Memory, (yield from get_json(self._path(memory_id))))
+
+    @operation
+    def change(
+        self,
+        memory_id: str,
+        *,
+        content: str | Unset = UNSET,
+        tags: Collection[str] | Unset = UNSET,
+        kind: str | Unset | None = UNSET,
+        idempotency_key: str | None = None,
+    ) -> Steps[Memory]:
+        """Change the given fields; the id and the recalls stay. Raises NotFound, Conflict."""
+        labels = tags if isinstance(tags, Unset) else [*tags]
+        body = patch_body({"content": content, "tags": labels, "kind": kind})
+        memory = yield from send_json(
+            "PATCH", self._path(memory_id), body, idempotency_key=idempotency_key
+        )
+        return model_from_json(Memory, memory)
 
     @operation
     def forget(self, memory_id: str, *, idempotency_key: str | None = None) -> Steps[None]:

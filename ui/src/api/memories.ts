@@ -27,5 +27,15 @@ export async function remember(id: string, body: NewMemory) {
   return { memory: data, isNew: response.status === 201 };
 }
 
+/** Changes a memory; its line in MEMORY.md follows. */
+export const editMemory = (
+  id: string,
+  memory: string,
+  body: RequestBody<"/v1/agents/{id}/memories/{memory}", "patch">,
+) =>
+  unwrap(
+    api.PATCH("/v1/agents/{id}/memories/{memory}", { params: { path: { id, memory } }, body }),
+  );
+
 export const forget = (id: string, memory: string) =>
   unwrap(api.DELETE("/v1/agents/{id}/memories/{memory}", { params: { path: { id, memory } } }));

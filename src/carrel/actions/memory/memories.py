@@ -152,7 +152,7 @@ async def _supersede(
     idempotency_key: IdempotencyKey | None,
 ) -> RememberResult:
     """Replace a memory; from a shared session only a shared one, others seem absent."""
-    superseded = memory_from_record(await _get_record(ports, scope.tenant, scope.name, id))
+    superseded = memory_from_record(await get_memory_record(ports, scope.tenant, scope.name, id))
     if memory.mode is Audience.SHARED and superseded.mode is not Audience.SHARED:
         raise NotFound(f"no such memory: {id}")
     text_key = content_unique_key(scope.tenant, memory.agent, memory.mode, memory.content)
@@ -161,7 +161,7 @@ async def _supersede(
     key = key_with_result(idempotency_key, result_id)
     await _delete_memory(ports, author, scope, id, key, replacement=None if existing else memory)
     await ports.recalls.delete(scope.tenant, scope.name, [id])
-    stored = await _get_record(ports, scope.tenant, scope.name, result_id)
+    stored = await get_memory_record(ports, scope.tenant, scope.name, result_id)
     return RememberResult(memory_from_record(stored), created=existing is None)
 
 
@@ -231,7 +231,7 @@ async def get(ports: Ports, actor: Actor, agent: str, id: str) -> Memory:
     """Get a memory. Raises NotFound, also for a memory of another agent."""
     [scope, *_] = await stacks.agent_stack(ports, actor, agent)
     await authorize_agent_read(ports, actor, PrivateResource.MEMORIES, scope.name)
-    return memory_from_record(await _get_record(ports, scope.tenant, scope.name, id))
+    return memory_from_record(await get_memory_record(ports, scope.tenant, scope.name, id))
 
 
 async def forget(
@@ -258,16 +258,16 @@ async def _delete_memory(
 ) -> None:
     """Delete a memory and its line, or put another memory in its place."""
     rules, at = await load_rules(ports, scope.tenant), ports.clock.now()
-    memory_record = await _get_record(ports, scope.tenant, scope.name, id)
+    memory_record = await get_memory_record(ports, scope.tenant, scope.name, id)
     [promotion] = await ports.records.get(scope.tenant, RecordType.PROMOTION, [id])
     deleted = [item for item in (memory_record, promotion) if item]
     changes = [deletion(item) for item in deleted]
-    changes += await _supersede_proposals(ports, scope.tenant, scope.name, id)
-    new_promotion = _promotion_of(replacement, promotion, rules) if promotion else None
+    changes += await supersede_proposals(ports, scope.tenant, scope.name, id)
+    new_promotion = moved_promotion(replacement, promotion, rules) if promotion else None
     if replacement is not None:
         changes += _replacement_changes(scope.tenant, replacement, new_promotion)
     drafts = (
-        await _draft_without_memory(ports, rules, promotion, new_promotion, at)
+        await draft_without_memory(ports, rules, promotion, new_promotion, at)
         if promotion
         else FileDrafts()
     )
@@ -284,7 +284,7 @@ async def _delete_memory(
     )
 
 
-def _promotion_of(
+def moved_promotion(
     memory: Memory | None, promotion: Record, rules: TenantRules
 ) -> PromotionRecord | None:
     """Promotion of a memory that takes the line of another one."""
@@ -304,7 +304,7 @@ def _replacement_changes(
     return [memory_change(tenant, promoted_memory, 0), promotion_record_change(tenant, promotion)]
 
 
-async def _draft_without_memory(
+async def draft_without_memory(
     ports: Ports,
     rules: TenantRules,
     promotion: Record,
@@ -356,7 +356,7 @@ def _texts_without_line(
     return new_texts
 
 
-async def _supersede_proposals(
+async def supersede_proposals(
     ports: Ports, tenant: str, agent: str, memory: str
 ) -> list[RecordChange]:
     """Supersede proposals that quote the memory, and remove the quotes."""
@@ -372,7 +372,7 @@ async def _supersede_proposals(
     return changes
 
 
-async def _get_record(ports: Ports, tenant: str, agent: str, id: str) -> Record:
+async def get_memory_record(ports: Ports, tenant: str, agent: str, id: str) -> Record:
     record = await get_record(ports, tenant, RecordType.MEMORY, id)
     if memory_from_record(record).agent != agent:
         raise NotFound(f"no such memory: {id}")

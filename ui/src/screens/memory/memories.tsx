@@ -8,6 +8,7 @@ import { memoriesQuery } from "../../api/memories";
 import { Button } from "../../components/button";
 import { SearchField } from "../../components/field";
 import { EmptyState, ErrorNotice, Loading } from "../../components/query-states";
+import { EditMemoryDialog } from "./edit-memory-dialog";
 import { ForgetDialog } from "./forget-dialog";
 import { MemoryRow } from "./memory-row";
 import { RememberDialog } from "./remember-dialog";
@@ -45,6 +46,7 @@ export function Memories({ agentId }: { agentId: string }) {
 function MemoryList({ agentId, q }: { agentId: string; q: string }) {
   const query = useInfiniteQuery(memoriesQuery(agentId, q));
   const [deleting, setDeleting] = useState<Memory | null>(null);
+  const [editing, setEditing] = useState<Memory | null>(null);
   const memories = query.data?.pages.flatMap((page) => page.items) ?? [];
   if (query.isPending) return <Loading label="Loading memories" />;
   if (query.isError)
@@ -59,6 +61,7 @@ function MemoryList({ agentId, q }: { agentId: string; q: string }) {
             agentId={agentId}
             memory={memory}
             onForget={() => setDeleting(memory)}
+            onEdit={() => setEditing(memory)}
           />
         ))}
       </ul>
@@ -68,6 +71,9 @@ function MemoryList({ agentId, q }: { agentId: string; q: string }) {
             Load more
           </Button>
         </div>
+      )}
+      {editing && (
+        <EditMemoryDialog agentId={agentId} memory={editing} onClose={() => setEditing(null)} />
       )}
       {deleting && (
         <ForgetDialog agentId={agentId} memory={deleting} onClose={() => setDeleting(null)} />

@@ -1,6 +1,6 @@
 // One memory: content, tags and score.
 
-import { Trash2 } from "lucide-react";
+import { Pencil, Trash2 } from "lucide-react";
 import type { Memory } from "../../api/memories";
 import { Button } from "../../components/button";
 import { escapeText } from "../../components/escape-text";
@@ -12,9 +12,10 @@ interface MemoryRowProps {
   agentId: string;
   memory: Memory;
   onForget: () => void;
+  onEdit: () => void;
 }
 
-export function MemoryRow({ agentId, memory, onForget }: MemoryRowProps) {
+export function MemoryRow({ agentId, memory, onForget, onEdit }: MemoryRowProps) {
   const { content, tags, conceptTags, kind, scope, createdAt, promotedAt, score } = memory;
   const disabledReason = useDisabledReason(agentId);
   return (
@@ -47,6 +48,15 @@ export function MemoryRow({ agentId, memory, onForget }: MemoryRowProps) {
           </span>
         </div>
       </div>
+      <Button
+        kind="plain"
+        small
+        icon={Pencil}
+        aria-label={`Edit: ${escapeText(content, 60)}`}
+        title={disabledReason ?? "Edit"}
+        disabled={Boolean(disabledReason)}
+        onClick={onEdit}
+      />
       <Button
         kind="plain"
         small

@@ -7,10 +7,17 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from carrel.actions.memory import memories
+from carrel.actions.memory import memories, memory_edits
 from carrel.actions.memory.memories import MemoryHit
 from carrel.core.access import Permission
-from carrel.core.errors import Busy, Forbidden, NotFound, ValidationError, WorkspaceTooLarge
+from carrel.core.errors import (
+    Busy,
+    Conflict,
+    Forbidden,
+    NotFound,
+    ValidationError,
+    WorkspaceTooLarge,
+)
 from carrel.core.memory import memory as core
 from carrel.core.runs import Audience
 from carrel.core.store.idempotency import id_from_number
@@ -173,6 +180,46 @@ async def get(request: Request) -> Response:
     return Response.json(memory_to_model(memory))
 
 
+class UpdateMemoryBody(RequestModel, frozen=True):
+    """Only fields that are sent change; null clears the kind."""
+
+    content: MemoryContent | UnsetType = UNSET
+    tags: Annotated[tuple[MemoryTag, ...], Meta(max_length=core.MAX_TAGS)] | UnsetType = UNSET
+    kind: MemoryKind | UnsetType | None = UNSET
+
+
+async def _rebuild_edit(request: Request[UpdateMemoryBody], versions: tuple[int, ...]) -> Response:
+    params = request.params
+    memory = await memories.get(request.ports, request.actor, params["id"], params["memory"])
+    return Response.json(memory_to_model(memory))
+
+
+@endpoint(
+    "PATCH",
+    _PATH + "/{memory}",
+    permission=Permission.WORKSPACE_WRITE,
+    body=UpdateMemoryBody,
+    responses={200: MemoryModel},
+    refusals=(ValidationError, Forbidden, NotFound, Conflict, WorkspaceTooLarge, Busy),
+    id="memories_edit",
+    tag=_TAG,
+    idempotent=True,
+    rebuild=_rebuild_edit,
+)
+async def edit(request: Request[UpdateMemoryBody]) -> Response:
+    """Change a memory. It keeps its id and recalls, and its line in MEMORY.md follows."""
+    body = request.body
+    memory = await memory_edits.edit(
+        request.ports,
+        request.actor,
+        request.params["id"],
+        request.params["memory"],
+        memory_edits.MemoryEdit(body.content, body.tags, body.kind),
+        request.idempotency_key,
+    )
+    return Response.json(memory_to_model(memory))
+
+
 async def _rebuild_forget(request: Request, versions: tuple[int, ...]) -> Response:
     return Response.empty(204)
 
@@ -195,4 +242,4 @@ async def forget(request: Request) -> Response:
     return Response.empty(204)
 
 
-ENDPOINTS: Final = (list_memories, remember, get, forget)
+ENDPOINTS: Final = (list_memories, remember, get, edit, forget)
