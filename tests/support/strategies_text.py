@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import string
 from collections.abc import Callable
@@ -30,8 +31,10 @@ def takes_linear_time(
 ) -> bool:
     """Whether 256 KiB take less than 64 times as long as 16 KiB: 16 if linear, 256 if quadratic.
 
-    This thread's CPU time is compared, so that a busy machine makes no difference. A search that
-    would take under 2 ms for 64 KiB even if quadratic counts as linear.
+    This thread's CPU time is compared, without garbage collections, which take as long as the
+    process is large. Caches that are shared with other processes change it too, so both sizes are
+    measured one after the other, up to five times. A search that would take under 2 ms for 64 KiB
+    even if quadratic counts as linear.
     """
 
     def seconds(size: int) -> float:
@@ -40,7 +43,14 @@ def takes_linear_time(
         search(content)
         return thread_time() - started
 
-    small = max(
-        min(seconds(max_bytes >> 4) for _ in range(3)), 0.002 * (max_bytes / (1 << 20)) ** 2
-    )
-    return any(seconds(max_bytes) < 64 * small for _ in range(3))
+    def is_linear() -> bool:
+        small = min(seconds(max_bytes >> 4) for _ in range(3))
+        return seconds(max_bytes) < 64 * max(small, 0.002 * (max_bytes / (1 << 20)) ** 2)
+
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return any(is_linear() for _ in range(5))
+    finally:
+        if collects:
+            gc.enable()
