@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from carrel_client.items import Item, ItemRow
     from carrel_client.local_directory.materialize import MaterializeResult
     from carrel_client.memories import Dream, Memory
+    from carrel_client.models import RecordPage
     from carrel_client.pins import DefaultsStatus, Pin
     from carrel_client.prompts import Prompt, PromptBlock, PromptFlaw
     from carrel_client.provenance import (
@@ -134,6 +135,7 @@ _MODULES: Final = {
     "items": ("Item", "ItemRow"),
     "local_directory.materialize": ("MaterializeResult",),
     "memories": ("Dream", "Memory"),
+    "models": ("RecordPage",),
     "pins": ("DefaultsStatus", "Pin"),
     "reviews": ("BulkAcceptOutcome", "BulkReview", "MergeProposal", "PinnedVersions", "Review"),
     "prompts": ("Prompt", "PromptBlock", "PromptFlaw"),
@@ -236,6 +238,7 @@ __all__ = [
     "ProvenanceFile",
     "PutFile",
     "RangeNotSatisfiable",
+    "RecordPage",
     "Refusal",
     "ResponseTooLarge",
     "Review",

@@ -10,11 +10,20 @@ from typing import Any
 from carrel_client.drivers import Driver, Resource, Steps, operation
 from carrel_client.errors import ValidationError
 from carrel_client.http_messages import HttpRequest
-from carrel_client.models import Model, model_field, model_from_json, models_from_json, wire_name
+from carrel_client.models import (
+    Model,
+    RecordPage,
+    model_field,
+    model_from_json,
+    models_from_json,
+    page_from_json,
+    wire_name,
+)
 from carrel_client.requests import (
     api_path,
     drop_none,
     get_json,
+    get_page,
     items_of,
     list_pages,
     send_idempotent,
@@ -197,6 +206,16 @@ class People(Resource[Driver]):
         return tuple(sorted(people, key=lambda person: person.name))
 
     @operation
+    def page(
+        self, *, limit: int = 100, cursor: str = "", q: str = "", role: str | None = None
+    ) -> Steps[RecordPage[Person]]:
+        """As ``list``, but one page, in order of id, with the number of all."""
+        query = drop_none({"q": q or None, "role": role})
+        return page_from_json(
+            Person, (yield from get_page(api_path("people"), limit, cursor, query))
+        )
+
+    @operation
     def change(  # noqa: PLR0913 - the fields of a person, by name
         self,
         person_id: str,
@@ -268,6 +287,11 @@ class Keys(Resource[Driver]):
     @operation
     def list(self) -> Steps[tuple[Key, ...]]:
         return models_from_json(Key, (yield from list_pages(api_path("keys"))))
+
+    @operation
+    def page(self, *, limit: int = 100, cursor: str = "") -> Steps[RecordPage[Key]]:
+        """As ``list``, but one page, in order of id, with the number of all."""
+        return page_from_json(Key, (yield from get_page(api_path("keys"), limit, cursor)))
 
     @operation
     def rotate(self, key_id: str, *, idempotency_key: str | None = None) -> Steps[CreatedKey]:

@@ -9,11 +9,18 @@ from typing import Any
 
 from carrel_client.drivers import Driver, Resource, Steps, operation
 from carrel_client.http_messages import HttpRequest
-from carrel_client.models import Model, model_from_json, model_list_field
+from carrel_client.models import (
+    Model,
+    RecordPage,
+    model_from_json,
+    model_list_field,
+    page_from_json,
+)
 from carrel_client.requests import (
     api_path,
     drop_none,
     get_json,
+    get_page,
     list_pages,
     send_idempotent,
     send_json,
@@ -141,6 +148,24 @@ class Agents(Resource[Driver]):
         return tuple(sorted(agents, key=lambda agent: agent.slug))
 
     @operation
+    def page(  # noqa: PLR0913 - filters, by name
+        self,
+        *,
+        limit: int = 100,
+        cursor: str = "",
+        q: str = "",
+        template: str | None = None,
+        tag: str | None = None,
+        human: str | None = None,
+        owner: str | None = None,
+    ) -> Steps[RecordPage[Agent]]:
+        """As ``list``, but one page, in order of id, with the number of all."""
+        filters = {"template": template, "tag": tag, "human": human, "owner": owner}
+        query = drop_none({"q": q or None, **filters})
+        page = yield from get_page(api_path("agents"), limit, cursor, query)
+        return page_from_json(Agent, page)
+
+    @operation
     def tags(self) -> Steps[Mapping[str, int]]:
         """The number of agents of each tag."""
         response = yield from get_json(api_path("tags"))
@@ -208,6 +233,15 @@ class Templates(Resource[Driver]):
         rows = yield from list_pages(api_path("templates"), drop_none({"q": q or None}))
         templates = [model_from_json(Template, row) for row in rows]
         return tuple(sorted(templates, key=lambda template: template.slug))
+
+    @operation
+    def page(
+        self, *, limit: int = 100, cursor: str = "", q: str = ""
+    ) -> Steps[RecordPage[Template]]:
+        """As ``list``, but one page, in order of id, with the number of all."""
+        query = drop_none({"q": q or None})
+        page = yield from get_page(api_path("templates"), limit, cursor, query)
+        return page_from_json(Template, page)
 
     @operation
     def change(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from carrel_client.errors import InvalidResponse
 
@@ -27,6 +27,17 @@ class Model:
 
 
 ModelType = TypeVar("ModelType", bound=Model)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPage(Generic[ModelType]):
+    """Some records of a list."""
+
+    items: tuple[ModelType, ...]
+    total: int | None
+    """Number of records that meet the conditions, on all pages; only the first page has it."""
+    next: str | None
+    """Cursor of the next page; None on the last."""
 
 
 def wire_name(name: str) -> Any:
@@ -71,6 +82,15 @@ def model_from_json(model: type[ModelType], row: Any) -> ModelType:
 
 def models_from_json(model: type[ModelType], rows: Any) -> tuple[ModelType, ...]:
     return tuple(model_from_json(model, row) for row in rows)
+
+
+def page_from_json(model: type[ModelType], page: Any) -> RecordPage[ModelType]:
+    """Raises InvalidResponse."""
+    try:
+        items = models_from_json(model, page["items"])
+        return RecordPage(items, page["total"], page["next"])
+    except (KeyError, TypeError, ValueError):
+        raise InvalidResponse(f"the response is not a page of {model.__name__}") from None
 
 
 Fields = tuple[tuple[str, str, Any], ...]

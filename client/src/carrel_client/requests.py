@@ -93,6 +93,14 @@ def list_pages(path: str, query: Mapping[str, str] | None = None) -> Steps[list[
         page_query["cursor"] = str(page["next"])
 
 
+def get_page(
+    path: str, limit: int, cursor: str, query: Mapping[str, str] | None = None
+) -> Steps[Any]:
+    """One page of a list, after a cursor."""
+    pages = {"limit": str(limit), **({"cursor": cursor} if cursor else {})}
+    return (yield from get_json(path, {**(query or {}), **pages}))
+
+
 def items_of(page: Any) -> list[Any]:
     """Raises InvalidResponse."""
     items = page.get("items") if isinstance(page, dict) else None
