@@ -15,7 +15,8 @@ _WRITE_COMMANDS: Final = ("put", "edit", "rm", "mv", "cp", "mkdir", "commit", "i
 _FILE_COMMANDS: Final = (*_READ_COMMANDS, *_WRITE_COMMANDS)
 _REVIEW_COMMANDS: Final = ("pins", "accept", "decline", "merge", "rollback", "reviews")
 _FLEET_COMMANDS: Final = ("overview", "inbox")
-_RECORD_COMMANDS: Final = ("agents", "connect", "templates", "people", "invite", "audit")
+_RECORD_COMMANDS: Final = ("agents", "connect", "templates", "people", "invite", "keys", "audit")
+_TENANT_COMMANDS: Final = ("tenant", "policy", "secrets", "webhooks")
 _CLIENT_COMMANDS: Final = (
     *_FLEET_COMMANDS,
     *_FILE_COMMANDS,
@@ -37,9 +38,20 @@ _STORE_COMMANDS: Final = (
     "git",
 )
 _MEMORY_COMMANDS: Final = ("prompt", "lint", "sessions", "entries", "dream")
-_TOOL_COMMANDS: Final = ("tools", "sandboxes", "workspaces", "approvals", "approve")
+_PLACE_COMMANDS: Final = ("sandboxes", "workspaces")
+_TOOL_COMMANDS: Final = ("tools", *_PLACE_COMMANDS, "approvals", "approve")
 _AGENT_COMMANDS: Final = ("pull", *_MEMORY_COMMANDS, *_TOOL_COMMANDS, "apply", "sync")
-COMMANDS: Final = ("serve", "mcp", *_CLIENT_COMMANDS, *_AGENT_COMMANDS, *_STORE_COMMANDS, "version")
+COMMANDS: Final = (
+    "serve",
+    "mcp",
+    "search",
+    *_CLIENT_COMMANDS,
+    *_TENANT_COMMANDS,
+    *_AGENT_COMMANDS,
+    *_STORE_COMMANDS,
+    "completion",
+    "version",
+)
 """Every command is a module of that name in `commands`, unless `_MODULES` names another.
 
 Modules import heavy dependencies lazily, to keep `--help` fast.
@@ -49,12 +61,14 @@ Modules import heavy dependencies lazily, to keep `--help` fast.
 _FILE_TREE_COMMANDS: Final = ("mv", "cp", "mkdir", "rm", "commit")
 _MODULES: Final = {
     **dict.fromkeys(_FILE_TREE_COMMANDS, "file_tree"),
-    "connect": "agents",
     "decline": "accept",
     **dict.fromkeys(_FLEET_COMMANDS, "fleet.overview"),
     "merge": "pins",
     "reviews": "rollback",
-    **dict.fromkeys(("people", "invite", "audit"), "accounts"),
+    **{
+        name: f"records.{name}" for name in (*_RECORD_COMMANDS, *_TENANT_COMMANDS, *_PLACE_COMMANDS)
+    },
+    "invite": "records.people",
     "entries": "sessions",
     "skills": "ls",
     "compare": "diff",

@@ -38,10 +38,23 @@ def store_options(command: Command) -> Command:
 
 
 def server_options(command: Command) -> Command:
-    """Options of commands that call a server. Unset options come from settings."""
-    command = click.option("--token", help="API token. Prefer CARREL_TOKEN.")(command)
-    command = click.option("--url", help="Server URL.")(command)
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+    """Options of commands that call a server. Unset options come from settings.
+
+    A subcommand takes those that it lacks from its group: they may stand before it or after it.
+    """
+    command = click.option("--token", callback=_inherit, help="API token. Prefer CARREL_TOKEN.")(
+        command
+    )
+    command = click.option("--url", callback=_inherit, help="Server URL.")(command)
+    return click.option("--json", "as_json", is_flag=True, callback=_inherit, help="Print JSON.")(
+        command
+    )
+
+
+def _inherit(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    if value or context.parent is None:
+        return value
+    return context.parent.params.get(parameter.name or "") or value
 
 
 def run(

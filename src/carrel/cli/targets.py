@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
-
-import click
-
-if TYPE_CHECKING:
-    from carrel_client import AsyncClient
+from typing import Final
 
 _OWNER_LABELS: Final = {"agents": "agent", "templates": "template", "workspaces": "workspace"}
 """Singular nouns by target prefix. The prefix `agents/` is optional."""
@@ -94,31 +89,3 @@ def _normalize_path(text: str) -> str:
         return Path(text.removesuffix("/")).text
     except ValidationError as problem:
         raise TargetError(str(problem)) from None
-
-
-class _TargetParam(click.ParamType):  # type: ignore[type-arg]  # not every click has them
-    """Click parameter type that turns a TargetError into a usage error."""
-
-    def __init__(self, name: str, parse: Any) -> None:
-        self.name, self._parse = name, parse
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        try:
-            return self._parse(value)
-        except TargetError as problem:
-            self.fail(str(problem), param, ctx)
-
-
-FILE: Final = _TargetParam("file", parse_file_target)
-OWNER: Final = _TargetParam("owner", parse_owner)
-TARGET: Final = _TargetParam("owner or file", parse_target)
-
-
-async def find_person_id(client: AsyncClient, person: str) -> str:
-    """Return the id of the person with this e-mail address, or the text as it is."""
-    if "@" not in person:
-        return person
-    ids = {record.email.casefold(): record.id for record in await client.people.list()}
-    return ids.get(person.casefold(), person)

@@ -11,6 +11,7 @@ import click
 from carrel.cli.connection import connect
 from carrel.cli.console import EXIT_FAILED, print_json, run, server_options
 from carrel.cli.formatting import is_interactive, printable
+from carrel.cli.names import AGENT
 from carrel.cli.tool_results import describe_result, structured_result
 
 _MAX_LINE_CHARS = 100
@@ -37,7 +38,7 @@ def answer_options(command: Command) -> Command:
 @click.group(invoke_without_command=True)
 @server_options
 @click.option("--status", type=click.Choice(_STATUSES), help="List approvals with this status.")
-@click.option("--agent", help="Only approvals of this agent, by id or slug.")
+@click.option("--agent", type=AGENT, help="Only approvals of this agent, by id or slug.")
 @click.option("--watch", is_flag=True, help="Keep waiting for new approvals.")
 @click.option(
     "--ask/--no-ask",

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from carrel.cli.console import print_json, run, server_options
+from carrel.cli.names import AGENT
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 _MAX_REJECTED = 20
@@ -14,7 +15,7 @@ _MAX_REJECTED = 20
 
 
 @click.command()
-@click.argument("agent")
+@click.argument("agent", type=AGENT)
 @server_options
 @click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
 @click.option("--force", is_flag=True, help="Dream again within the agent's interval.")

@@ -16,7 +16,8 @@ from carrel.cli import formatting
 from carrel.cli.commands.put import PINNED_HINT, print_written
 from carrel.cli.connection import files_of, run_on_server
 from carrel.cli.console import EXIT_FAILED, fail, print_json, server_options
-from carrel.cli.targets import FILE, Target
+from carrel.cli.names import FILE
+from carrel.cli.targets import Target
 
 if TYPE_CHECKING:
     from carrel_client import AsyncClient, CarrelError, File

@@ -9,7 +9,7 @@ import click
 
 from carrel.cli.connection import run_on_server
 from carrel.cli.console import print_json, server_options
-from carrel.cli.targets import find_person_id
+from carrel.cli.names import AGENT, PERSON, find_person_id
 
 if TYPE_CHECKING:
     from carrel_client import AsyncClient
@@ -24,7 +24,7 @@ def erase() -> None:
 
 
 @erase.command()
-@click.argument("agent")
+@click.argument("agent", type=AGENT)
 @click.argument("id")
 @click.confirmation_option(prompt="Erase this session?")
 @server_options
@@ -41,7 +41,7 @@ def session(agent: str, id: str, as_json: bool, **options: Any) -> None:
 
 
 @erase.command()
-@click.argument("agent")
+@click.argument("agent", type=AGENT)
 @click.confirmation_option(prompt="Erase this agent and all its files, memories and sessions?")
 @server_options
 def agent(agent: str, as_json: bool, **options: Any) -> None:
@@ -53,7 +53,7 @@ def agent(agent: str, as_json: bool, **options: Any) -> None:
 
 
 @erase.command()
-@click.argument("person")
+@click.argument("person", type=PERSON)
 @click.confirmation_option(prompt="Erase this person, their keys and private items?")
 @server_options
 def person(person: str, as_json: bool, **options: Any) -> None:

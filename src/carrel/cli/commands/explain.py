@@ -10,7 +10,8 @@ import click
 from carrel.cli import formatting
 from carrel.cli.connection import files_of, run_on_server
 from carrel.cli.console import print_json, server_options
-from carrel.cli.targets import FILE, Target
+from carrel.cli.names import FILE
+from carrel.cli.targets import Target
 
 if TYPE_CHECKING:
     from carrel_client import Explanation, LayerEntry

@@ -20,7 +20,8 @@ from carrel.cli.commit_changes import (
 )
 from carrel.cli.connection import files_of, run_on_server
 from carrel.cli.console import PathArgument, fail, print_json, server_options
-from carrel.cli.targets import FILE, OWNER, Target, TargetError, TargetOwner, parse_path
+from carrel.cli.names import FILE, OWNER
+from carrel.cli.targets import Target, TargetError, TargetOwner, parse_path
 
 if TYPE_CHECKING:
     from carrel_client import AsyncClient, CommitResult

@@ -19,7 +19,8 @@ from carrel.cli.console import (
     progress_bars,
     server_options,
 )
-from carrel.cli.targets import OWNER, TargetOwner
+from carrel.cli.names import OWNER
+from carrel.cli.targets import TargetOwner
 
 if TYPE_CHECKING:
     from carrel.cli.import_files.directory_scan import LocalFiles

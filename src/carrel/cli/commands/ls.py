@@ -9,7 +9,8 @@ import click
 from carrel.cli import formatting
 from carrel.cli.connection import files_of, run_on_server
 from carrel.cli.console import format_size, print_json, server_options
-from carrel.cli.targets import OWNER, TARGET, Target, TargetOwner
+from carrel.cli.names import OWNER, TARGET
+from carrel.cli.targets import Target, TargetOwner
 
 if TYPE_CHECKING:
     from carrel_client import AsyncClient, DirectoryEntry, FileRow, Skill

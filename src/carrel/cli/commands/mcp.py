@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from carrel.cli.console import run
+from carrel.cli.names import AGENT
 
 
 @click.command()
-@click.argument("agent")
+@click.argument("agent", type=AGENT)
 @click.option("--url", help="Server URL; without it, the local store is opened.")
 @click.option("--token", help="API token. Prefer CARREL_TOKEN.")
 @click.option("--data", help="Directory for the database, bytes and keys.")

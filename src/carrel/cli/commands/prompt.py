@@ -9,6 +9,7 @@ import click
 
 from carrel.cli.connection import connect
 from carrel.cli.console import print_json, run, server_options
+from carrel.cli.names import AGENT
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -21,7 +22,7 @@ _STATE_STYLES: Final = {"kept": "green", "cut": "yellow", "left out": "bright_bl
 
 
 @click.command()
-@click.argument("agent")
+@click.argument("agent", type=AGENT)
 @click.option(
     "--scope",
     type=click.Choice(["main", "shared"]),

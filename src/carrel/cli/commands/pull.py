@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carrel.cli.console import PathArgument, print_json, progress_bars, run, server_options
+from carrel.cli.names import AGENT
 
 if TYPE_CHECKING:
     from carrel_client import MaterializeResult
 
 
 @click.command()
-@click.argument("agent")
+@click.argument("agent", type=AGENT)
 @click.argument("dir", type=PathArgument(file_okay=False, resolve_path=True, path_type=File))
 @server_options
 @click.option("--stale-ok", is_flag=True, help="If it fails, accept the existing files.")

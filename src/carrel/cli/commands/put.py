@@ -16,7 +16,8 @@ from carrel.cli import formatting
 from carrel.cli.connection import files_of, run_on_server
 from carrel.cli.console import PathArgument, fail, print_json, server_options
 from carrel.cli.file_batches import MAX_TEXT_BYTES, is_small_text
-from carrel.cli.targets import FILE, Target
+from carrel.cli.names import FILE
+from carrel.cli.targets import Target
 
 if TYPE_CHECKING:
     from carrel_client import AsyncClient, FileRow, Files

@@ -10,6 +10,7 @@ import click
 from carrel.cli.connection import run_on_server
 from carrel.cli.console import print_json, run, server_options
 from carrel.cli.formatting import printable
+from carrel.cli.names import AGENT
 from carrel.cli.provenance_report import print_provenance
 from carrel.cli.session_entries import parse_entries, print_entry, styled_role
 
@@ -22,7 +23,7 @@ _MAX_LINE_CHARS = 100
 
 
 @click.command()
-@click.argument("agent")
+@click.argument("agent", type=AGENT)
 @click.argument("id", required=False)
 @server_options
 @click.option("--jsonl", is_flag=True, help="Print the session's transcript as JSON lines.")
@@ -160,7 +161,7 @@ def entries() -> None:
 
 
 @entries.command()
-@click.argument("agent")
+@click.argument("agent", type=AGENT)
 @click.argument("session")
 @click.argument("file", type=click.File("r"), default="-")
 @server_options
@@ -189,7 +190,7 @@ def append(agent: str, session: str, file: TextIO, as_json: bool, **options: Any
 
 
 @entries.command()
-@click.argument("agent")
+@click.argument("agent", type=AGENT)
 @click.argument("session")
 @server_options
 def pop(agent: str, session: str, as_json: bool, **options: Any) -> None:
@@ -208,7 +209,7 @@ def pop(agent: str, session: str, as_json: bool, **options: Any) -> None:
 
 
 @entries.command()
-@click.argument("agent")
+@click.argument("agent", type=AGENT)
 @click.argument("session")
 @click.confirmation_option(prompt="Remove all entries of this session?")
 @server_options

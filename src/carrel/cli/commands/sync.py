@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carrel.cli.console import EXIT_FAILED, print_json, progress_bars, run, server_options
+from carrel.cli.names import AGENT
 
 if TYPE_CHECKING:
     from carrel.cli.sync.sync_pass import PassResult
@@ -22,7 +23,7 @@ _ACTION_LABELS = {
 
 
 @click.command()
-@click.argument("agent")
+@click.argument("agent", type=AGENT)
 @click.argument("dir", type=click.Path(file_okay=False, resolve_path=True, path_type=File))
 @server_options
 @click.option("--once", is_flag=True, help="Sync once and exit; do not watch.")

@@ -12,6 +12,7 @@ import click
 from carrel.cli.connection import run_on_server
 from carrel.cli.console import EXIT_FAILED, print_json, server_options
 from carrel.cli.formatting import print_content, print_table
+from carrel.cli.names import AGENT
 from carrel.cli.tool_results import describe_result, has_failed, structured_result
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _DEFAULT_WAIT_SECONDS: Final = 10
 
 
 @click.command()
-@click.argument("agent")
+@click.argument("agent", type=AGENT)
 @click.argument("tool", required=False)
 @click.argument("arguments", metavar="[NAME=VALUE]…", nargs=-1)
 @server_options

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,21 +9,9 @@ import click
 
 from carrel.cli.connection import connect
 from carrel.cli.console import print_json, run, server_options
+from carrel.cli.option_values import parse_json_object
 
 Row = Mapping[str, Any]
-
-
-def _parse_json_object(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
-    """Click callback that parses a JSON object. Raises BadParameter."""
-    if value is None:
-        return None
-    try:
-        parsed_value = json.loads(value)
-    except (ValueError, RecursionError):
-        raise click.BadParameter("invalid JSON") from None
-    if not isinstance(parsed_value, dict):
-        raise click.BadParameter("must be a JSON object")
-    return parsed_value
 
 
 def _call_collection(
@@ -64,7 +51,7 @@ def add_record_commands(
     @click.option(
         "--config",
         metavar="JSON",
-        callback=_parse_json_object,
+        callback=parse_json_object,
         help="Configuration, as a JSON object.",
     )
     @server_options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from carrel.cli.account_commands import Row, add_record_commands
+from carrel.cli.commands.records.account_records import Row, add_record_commands
 
 
 @click.group()

@@ -1,4 +1,4 @@
-"""`carrel people`, `carrel invite` and `carrel audit`: people and what they did."""
+"""`carrel audit`: shows and exports the audit log."""
 
 from __future__ import annotations
 
@@ -10,38 +10,10 @@ import click
 from carrel.cli import formatting
 from carrel.cli.connection import run_on_server
 from carrel.cli.console import print_json, server_options
-from carrel.cli.targets import find_person_id
+from carrel.cli.names import PERSON, find_person_id
 
 if TYPE_CHECKING:
-    from carrel_client import AsyncClient, AuditEntry, Invitation
-
-
-@click.command()
-@server_options
-def people(as_json: bool, **options: Any) -> None:
-    """List the people of the tenant."""
-    records = run_on_server(lambda client: client.people.list(), options, as_json=as_json)
-    rows = [person.facts for person in records]
-    if as_json:
-        print_json({"people": rows})
-    else:
-        formatting.print_records(rows, ("name", "email", "role", "title", "timezone", "id"))
-
-
-@click.command()
-@click.argument("person")
-@server_options
-def invite(person: str, as_json: bool, **options: Any) -> None:
-    """Print a one-time sign-in link for a person.
-
-    PERSON is an id or an e-mail address. Only a person who is owner or admin may invite.
-    """
-    invitation = run_on_server(lambda client: _invite(client, person), options, as_json=as_json)
-    print_json(invitation.facts) if as_json else click.echo(invitation.link)
-
-
-async def _invite(client: AsyncClient, person: str) -> Invitation:
-    return await client.people.invite(await find_person_id(client, person))
+    from carrel_client import AsyncClient, AuditEntry
 
 
 _TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
@@ -49,7 +21,7 @@ _TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
 
 @click.command()
 @server_options
-@click.option("--who", "author", default="", help="Only this author or key, by id.")
+@click.option("--who", "author", type=PERSON, default="", help="Only this person, agent or key.")
 @click.option("--action", default="", help="Only this action, such as `create an agent`.")
 @click.option("--object", "object_name", default="", help="Only this record, as type/id, or type.")
 @click.option("--from", "start", type=_TIME, help="Earliest time (UTC).")
@@ -67,14 +39,19 @@ def audit(  # noqa: PLR0913, PLR0917 - options of the command
     as_csv: bool,
     **options: Any,
 ) -> None:
-    """Show the audit log, newest first."""
+    """Show the audit log, newest first.
+
+    Authors are named by id, people also by e-mail address.
+    """
     conditions: dict[str, Any] = {"author": author, "action": action, "object": object_name}
     conditions |= {"start": _utc(start), "end": _utc(end)}
 
     async def load(client: AsyncClient) -> tuple[AuditEntry, ...]:
+        conditions["author"] = await find_person_id(client, author)
         return await client.audit.list(**conditions, limit=limit)
 
     async def export(client: AsyncClient) -> bytes:
+        conditions["author"] = await find_person_id(client, author)
         return await client.audit.export(**conditions)
 
     if as_csv:

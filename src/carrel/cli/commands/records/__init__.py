@@ -1,0 +1,1 @@
+"""Commands that list, create, change and delete the records of the tenant."""
