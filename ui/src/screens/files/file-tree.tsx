@@ -171,7 +171,7 @@ function TreeItem({
       {row ? <span className="fold" /> : <FoldIcon open={open} />}
       {!row && <Folder size={14} aria-hidden className="faint" />}
       <span className="grow truncate bidi">{escapeText(line.name, 120)}</span>
-      {isFromDefaults && <span className="badge">defaults</span>}
+      {isFromDefaults && <span className="badge defaults-mark" />}
       {row?.status === "update" && row.file.overrides && <StatusIcon status="override" />}
       {row && <StatusIcon status={row.status} />}
     </div>
