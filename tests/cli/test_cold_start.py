@@ -14,6 +14,7 @@ from carrel.cli import COMMANDS, main
 for name in COMMANDS:
     result = CliRunner().invoke(main, [name, "--help"])
     assert result.exit_code == 0, result.output
+CliRunner().invoke(main, ["completion", "bash"])
 completion = {"_MAIN_COMPLETE": "bash_complete", "COMP_WORDS": "carrel\\nag", "COMP_CWORD": "1"}
 CliRunner().invoke(main, [], env=completion)
 print("\\n".join(sys.modules))
@@ -32,7 +33,7 @@ def modules() -> frozenset[str]:
 
 HEAVY_MODULES = (
     *("carrel.server", "carrel.wiring", "carrel.actions", "carrel.adapters"),
-    *("carrel_client.client", "httpx", "uvicorn", "cryptography", "asyncpg"),
+    *("carrel_client.client", "httpx", "uvicorn", "msgspec", "cryptography", "asyncpg"),
     *("rich.console", "asyncio"),
 )
 

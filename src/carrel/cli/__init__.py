@@ -75,6 +75,11 @@ _MODULES: Final = {
 }
 
 
+_HELP_OPTIONS: Final = frozenset({"-h", "--help"})
+_READS_SETTINGS: Final = f"{__name__}.reads_settings"
+"""Help and completion do not need settings, whose import takes longer than all the rest."""
+
+
 def module_of_command(name: str) -> str:
     """Name of the module that defines a command."""
     module = f"{name}_" if iskeyword(name) else _MODULES.get(name, name)
@@ -93,11 +98,20 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        ctx.meta[_READS_SETTINGS] = args[0] != "completion" and _HELP_OPTIONS.isdisjoint(args)
+        return super().resolve_command(ctx, args)
 
-@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": sorted(_HELP_OPTIONS)})
 @click.version_option(VERSION, prog_name="carrel", message="%(prog)s %(version)s")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context, /) -> None:
     """Layered, versioned files for AI agents, frozen for every run."""
+    if not context.meta[_READS_SETTINGS]:
+        return
     from carrel.cli.unknown_variables import unknown_variables  # noqa: PLC0415 - so that --help stays quick
 
     for name, similar in unknown_variables():
