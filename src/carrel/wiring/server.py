@@ -96,11 +96,7 @@ def run(
     Raises StoreUnavailable.
     """
     listener = _bind(settings)
-    port = listener.getsockname()[1]
-    with translate_open_errors(settings):
-        configured_object_store(settings)
-        banner = asyncio.run(prepare_store(settings, port, demo=demo))
-    on_start(banner)
+    on_start(_open_store(settings, listener, demo=demo))
     export(settings)
     config = uvicorn.Config(
         app,
@@ -125,6 +121,17 @@ def run(
     with tempfile.TemporaryDirectory(prefix="carrel-metrics-") as metrics_directory:
         export(settings, metrics_directory)
         Multiprocess(config, sockets=[listener]).run()
+
+
+def _open_store(settings: Settings, listener: socket.socket, *, demo: bool) -> StartupBanner:
+    """Prepare the store. Closes the socket and raises StoreUnavailable if that fails."""
+    try:
+        with translate_open_errors(settings):
+            configured_object_store(settings)
+            return asyncio.run(prepare_store(settings, listener.getsockname()[1], demo=demo))
+    except BaseException:
+        listener.close()
+        raise
 
 
 def _bind(settings: Settings) -> socket.socket:
