@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -27,7 +28,7 @@ from tests.support.commits import (
 from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path
-from carrel.core.runs import Audience, Run, RunStatus, SnapshotLayer
+from carrel.core.runs import Audience, Run, RunFilter, RunStatus, SnapshotLayer
 from carrel.core.store.event import RUN_ENDED_BY_STATUS, RUN_STARTED
 
 pytestmark = pytest.mark.anyio
@@ -174,9 +175,9 @@ async def test_runs_are_listed_by_their_workspace(ports: Ports) -> None:
     await ports.runs.start([(new_run("run_2", TEMPLATE), [TEMPLATE, AGENT])])
     await ports.runs.start([(new_run("run_3"), [TEMPLATE])])
 
-    assert [item.id for item in await ports.runs.list(ACME, scope=AGENT)] == ["run_3", "run_1"]
-    assert [item.id for item in await ports.runs.list(ACME, scope=TEMPLATE)] == ["run_2"]
-    assert await ports.runs.list(ACME, scope=DEFAULTS) == ()
+    assert [item.id for item in await ports.runs.list(ACME, RunFilter(AGENT))] == ["run_3", "run_1"]
+    assert [item.id for item in await ports.runs.list(ACME, RunFilter(TEMPLATE))] == ["run_2"]
+    assert await ports.runs.list(ACME, RunFilter(DEFAULTS)) == ()
 
 
 async def test_an_update_is_stored_only_if_the_run_is_unchanged(ports: Ports) -> None:
@@ -276,3 +277,29 @@ async def test_a_write_of_a_run_is_in_the_history_and_in_the_runs_log(ports: Por
         (RUN_STARTED, 1),
         ("workspace.updated", 2),
     ]
+
+
+async def test_runs_are_found_and_counted_by_status_owner_and_time(ports: Ports) -> None:
+    ids = [f"run_{at << 48:024x}" for at in (1000, 2000, 3000)]
+    for id, scope in zip(ids, (AGENT, TEMPLATE, AGENT), strict=True):
+        await ports.runs.start([(replace(new_run(id), scope=scope), [TEMPLATE])])
+    [second, *_] = await ports.runs.list(ACME, RunFilter(TEMPLATE))
+    await ports.runs.update(replace(second, status=RunStatus.FAILED, ended_at=NOW), second)
+
+    async def listed(before: str = "", **conditions: Any) -> list[int]:
+        filter = RunFilter(**conditions)
+        runs = await ports.runs.list(ACME, filter, before=before)
+        if not before:
+            assert await ports.runs.count(ACME, filter) == len(runs)
+        return [ids.index(run.id) for run in runs]
+
+    assert await listed() == [2, 1, 0]
+    assert await listed(status=RunStatus.RUNNING) == [2, 0]
+    assert await listed(before=ids[2], status=RunStatus.RUNNING) == [0]
+    assert await listed(status=RunStatus.FAILED) == await listed(scope=TEMPLATE) == [1]
+    assert await listed(scope=AGENT, status=RunStatus.FAILED) == []
+    assert await listed(start=2000) == [2, 1]
+    assert await listed(end=3000) == await listed(before=ids[2]) == [1, 0]
+    assert await listed(scope=AGENT, start=1001, end=3001) == [2]
+    assert await listed(before=ids[1], end=3000) == [0]
+    assert await ports.runs.count(GLOBEX, RunFilter()) == 0

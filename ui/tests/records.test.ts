@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { AgentRecord } from "../src/api/agent-records";
-import { subjectUrl } from "../src/api/audit";
+import { objectUrl } from "../src/api/audit";
 import type { Sandbox } from "../src/api/sandboxes";
 import { splitHiddenCharacters } from "../src/components/hidden-characters";
 import { formatRemaining } from "../src/screens/approvals/time-remaining";
@@ -74,10 +74,10 @@ test("a rule moves within the bounds of the list", () => {
   expect(moveItem(["a", "b"], 0, -1)).toEqual(["a", "b"]);
 });
 
-test("audit subjects link to their screens, if any", () => {
-  expect(subjectUrl("sandbox/sb_1")).toBe("/sandboxes/sb_1");
-  expect(subjectUrl("policy/policy")).toBe("/settings/policy");
-  expect(subjectUrl("code/cod_1")).toBeNull();
+test("records of the audit link to their screens, if any", () => {
+  expect(objectUrl({ type: "sandbox", id: "sb_1" })).toBe("/sandboxes/sb_1");
+  expect(objectUrl({ type: "policy", id: "policy" })).toBe("/settings/policy");
+  expect(objectUrl({ type: "code", id: "cod_1" })).toBeNull();
 });
 
 describe("item sets", () => {

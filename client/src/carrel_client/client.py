@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from carrel_client.account_records import Sandboxes, WorkspaceRecords
@@ -121,12 +122,15 @@ class ApiClient(Resource[Driver]):
         return (yield from get_run(self._driver, run_id))
 
     @operation
-    def runs(
+    def runs(  # noqa: PLR0913 - filters, by name
         self,
         *,
         agent_id: str | None = None,
         workspace_id: str | None = None,
         session_id: str | None = None,
+        status: str | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
         before: str = "",
         limit: int = 100,
     ) -> Steps[tuple[Run[Driver], ...]]:
@@ -135,6 +139,8 @@ class ApiClient(Resource[Driver]):
         ``session_id`` names a session of the agent ``agent_id``.
         """
         filters = {"agentId": agent_id, "workspaceId": workspace_id, "sessionId": session_id}
+        filters |= {"status": status, "from": start and start.isoformat()}
+        filters |= {"to": end and end.isoformat()}
         return (yield from list_runs(self._driver, before, limit, **filters))
 
     @operation

@@ -11,6 +11,9 @@ from msgspec import Struct, field
 from carrel.core.errors import Conflict
 from carrel.core.identifiers import Scope, ScopeKind, TimestampMs
 
+_RANDOM_BITS: Final = 48
+"""Bits of an id below the time of its creation."""
+
 
 class RunStatus(StrEnum):
     RUNNING = "running"
@@ -117,3 +120,32 @@ def next_status(run: Run, status: RunStatus) -> RunStatus:
     if run.has_ended and status is not run.status and not ends_late:
         raise Conflict(f"the run is already {run.status}", status=run.status)
     return status
+
+
+class RunFilter(Struct, frozen=True):
+    """Conditions that all runs of a listing meet."""
+
+    scope: Scope | None = None
+    session: str | None = None
+    """Needs the scope of its agent."""
+    status: RunStatus | None = None
+    start: TimestampMs = 0
+    end: TimestampMs | None = None
+    """Exclusive. The time of a run is that of its id."""
+
+    @property
+    def first_id(self) -> str:
+        """Least id of the runs."""
+        return _first_id(self.start) if self.start else ""
+
+    def last_id(self, before: str) -> str:
+        """Id that all runs are below, also below `before` if given."""
+        bounds = [bound for bound in (before, _first_id(self.end)) if bound]
+        return min(bounds, default="")
+
+
+EVERY_RUN: Final = RunFilter()
+
+
+def _first_id(at: TimestampMs | None) -> str:
+    return "" if at is None else f"run_{max(at, 0) << _RANDOM_BITS:024x}"

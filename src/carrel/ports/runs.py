@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from carrel.core.identifiers import Scope, TimestampMs
-from carrel.core.runs import Run, SnapshotLayer
+from carrel.core.runs import EVERY_RUN, Run, RunFilter, SnapshotLayer
 from carrel.core.store.idempotency import IdempotencyKey
 
 
@@ -29,16 +29,15 @@ class Runs(Protocol):
     async def list(
         self,
         tenant: str,
+        filter: RunFilter = EVERY_RUN,
         *,
-        scope: Scope | None = None,
-        session: str | None = None,
         before: str = "",
         limit: int = 100,
     ) -> tuple[Run, ...]:
-        """Return runs by id descending, those before `before` if given.
+        """Return runs that meet every condition by id descending, before `before` if given."""
 
-        Those of a session need the scope of its agent.
-        """
+    async def count(self, tenant: str, filter: RunFilter) -> int:
+        """Return the number of runs that meet every condition."""
 
     async def list_with_layer(
         self,

@@ -317,10 +317,13 @@ export type ListRunsQueryVariables = Exact<{
   after: Scalars['String']['input'];
   first: Scalars['Int']['input'];
   agentId?: InputMaybe<Scalars['ID']['input']>;
+  status?: InputMaybe<RunStatus>;
+  from?: InputMaybe<Scalars['DateTime']['input']>;
+  to?: InputMaybe<Scalars['DateTime']['input']>;
 }>;
 
 
-export type ListRunsQuery = { runs?: { next?: string | null, items: Array<{ id: string, workflowId: string, status: RunStatus, scope: RunScope, agentId?: string | null, parentRunId?: string | null, replayOf?: string | null, startedAt: string, endedAt?: string | null, kept: boolean, agent?: { id: string, slug: string, name: string } | null }> } | null };
+export type ListRunsQuery = { runs?: { total?: number | null, next?: string | null, items: Array<{ id: string, workflowId: string, status: RunStatus, scope: RunScope, agentId?: string | null, parentRunId?: string | null, replayOf?: string | null, startedAt: string, endedAt?: string | null, kept: boolean, agent?: { id: string, slug: string, name: string } | null }> } | null };
 
 export type TemplateReviewQueryVariables = Exact<{
   id: Scalars['ID']['input'];
@@ -341,7 +344,7 @@ export const AgentOverview = "query AgentOverview($id: ID!) { agent(id: $id) { i
 export const AgentsOverview = "query AgentsOverview($after: String!, $first: Int!) { agents(first: $first, after: $after) { items { id slug name isShared template { id name } humanPair { id name } overrideCount updatesAvailable lastRun { id status startedAt } } next } }" as unknown as Document<AgentsOverviewQuery, AgentsOverviewQueryVariables>;
 export const DefaultsReview = "query DefaultsReview($after: String!) { agents(first: 100, after: $after) { items { id name slug pins { path pinnedSha latestSha latestSource updateAvailable newlyOffered overridden } } next } }" as unknown as Document<DefaultsReviewQuery, DefaultsReviewQueryVariables>;
 export const FindAgents = "query FindAgents($startsWith: String!) { agents(first: 8, startsWith: $startsWith) { items { id slug name } } }" as unknown as Document<FindAgentsQuery, FindAgentsQueryVariables>;
-export const ListRuns = "query ListRuns($after: String!, $first: Int!, $agentId: ID) { runs(first: $first, after: $after, agentId: $agentId) { items { id workflowId status scope agentId agent { id slug name } parentRunId replayOf startedAt endedAt kept } next } }" as unknown as Document<ListRunsQuery, ListRunsQueryVariables>;
+export const ListRuns = "query ListRuns( $after: String! $first: Int! $agentId: ID $status: RunStatus $from: DateTime $to: DateTime ) { runs(first: $first, after: $after, agentId: $agentId, status: $status, from: $from, to: $to) { total items { id workflowId status scope agentId agent { id slug name } parentRunId replayOf startedAt endedAt kept } next } }" as unknown as Document<ListRunsQuery, ListRunsQueryVariables>;
 export const TemplateReview = "query TemplateReview($id: ID!, $after: String!) { template(id: $id) { id name followerCount followers(first: 100, after: $after) { items { id name slug pins { path pinnedSha latestSha updateAvailable newlyOffered overridden } } next } } }" as unknown as Document<TemplateReviewQuery, TemplateReviewQueryVariables>;
 export const UpdateProfile = "mutation UpdateProfile($userId: ID!, $input: UpdateUserProfileInput!) { updateUserProfile(userId: $userId, input: $input) { id title timezone pronouns } }" as unknown as Document<UpdateProfileMutation, UpdateProfileMutationVariables>;
 export type Document<Result, Variables> = string & { result?: Result; variables?: Variables };

@@ -1,6 +1,7 @@
 // Runs, with the files and the prompt of their snapshots.
 
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { startOfDay, startOfNextDay } from "../components/days";
 import { api, graphql, type ResponseBody, unwrap } from "./client";
 import { FindAgents, ListRuns, type ListRunsQuery } from "./graphql.generated";
 
@@ -12,13 +13,31 @@ export type ListedRun = NonNullable<ListRunsQuery["runs"]>["items"][number];
 
 const PAGE_SIZE = 50;
 
-export const runsQuery = (agentId?: string) =>
+export interface RunFilters {
+  status: RunStatus | null;
+  /** Days, of UTC. */
+  from: string | null;
+  to: string | null;
+}
+
+/** Runs that the filters select, newest first. */
+export const runsQuery = (
+  agentId?: string,
+  { status, from, to }: RunFilters = { status: null, from: null, to: null },
+) =>
   infiniteQueryOptions({
-    queryKey: ["runs", agentId ?? null],
+    queryKey: ["runs", agentId ?? null, status, from, to],
     queryFn: async ({ pageParam, signal }) => {
-      const variables = { after: pageParam, first: PAGE_SIZE, agentId: agentId ?? null };
+      const variables = {
+        after: pageParam,
+        first: PAGE_SIZE,
+        agentId: agentId ?? null,
+        status,
+        from: from && startOfDay(from),
+        to: to && startOfNextDay(to),
+      };
       const { runs } = await graphql(ListRuns, variables, signal);
-      return runs ?? { items: [], next: null };
+      return runs ?? { items: [], next: null, total: null };
     },
     initialPageParam: "",
     getNextPageParam: (page) => page.next,

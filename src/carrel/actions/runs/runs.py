@@ -28,11 +28,11 @@ from carrel.actions.sessions.sessions import SessionRequest
 from carrel.actions.timezones import local_date
 from carrel.core.access import Actor, Permission
 from carrel.core.errors import Busy, Conflict, NotFound, ValidationError
-from carrel.core.identifiers import Scope, ScopeKind, Stack, parse_identifier
+from carrel.core.identifiers import Scope, ScopeKind, Stack, TimestampMs, parse_identifier
 from carrel.core.overlay.agent_resolution import AgentFileResolver
 from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.prompt.workspace_notes import WorkspaceNotes
-from carrel.core.runs import NOOP_WORKFLOW, Audience, Run, RunStatus, SnapshotLayer
+from carrel.core.runs import NOOP_WORKFLOW, Audience, Run, RunFilter, RunStatus, SnapshotLayer
 from carrel.core.sessions.session import Session
 from carrel.core.sessions.session_ids import parse_session_id
 from carrel.core.store.idempotency import IdempotencyKey, id_from_number
@@ -311,10 +311,15 @@ async def list_runs(  # noqa: PLR0913 - filters of a listing
     agent: str | None = None,
     workspace: str | None = None,
     session: str | None = None,
+    status: RunStatus | None = None,
+    start: TimestampMs = 0,
+    end: TimestampMs | None = None,
     cursor: str = "",
     limit: int = 100,
 ) -> Page[Run]:
     """List runs, newest first, optionally of one agent, its session, or one workspace.
+
+    The first page has their number, unless the caller may not open all of them.
 
     Omits those of agents that the caller may not open.
     """
@@ -328,12 +333,15 @@ async def list_runs(  # noqa: PLR0913 - filters of a listing
     elif workspace is not None:
         scope = (await stacks.workspace_stack(ports, actor, workspace))[0]
 
+    filter = RunFilter(scope, session_id, status, start, end)
+
     async def load_page(before: str, limit: int) -> Page[Run]:
-        rows = await ports.runs.list(
-            actor.tenant, scope=scope, session=session_id, before=before, limit=limit + 1
-        )
+        rows = await ports.runs.list(actor.tenant, filter, before=before, limit=limit + 1)
         has_more = len(rows) > limit
-        return Page(rows[:limit], rows[limit - 1].id if has_more else None)
+        total: int | None = None
+        if not before:
+            total = await ports.runs.count(actor.tenant, filter) if has_more else len(rows)
+        return Page(rows[:limit], rows[limit - 1].id if has_more else None, total)
 
     if scope is not None:
         return await load_page(before, limit)

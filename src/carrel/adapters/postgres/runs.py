@@ -20,7 +20,7 @@ from carrel.adapters.postgres.idempotency import mark_columns
 from carrel.adapters.postgres.rows import Row, from_json, scope_from_row, to_json, transpose
 from carrel.core.errors import Conflict
 from carrel.core.identifiers import Scope, TimestampMs
-from carrel.core.runs import Audience, Run, RunStatus, Snapshot, SnapshotLayer
+from carrel.core.runs import EVERY_RUN, Audience, Run, RunFilter, RunStatus, Snapshot, SnapshotLayer
 from carrel.core.store.event import RUN_ENDED_BY_STATUS
 from carrel.core.store.idempotency import IdempotencyKey, number_from_id
 from carrel.ports import request_scope
@@ -75,19 +75,19 @@ class PostgresRuns:
     async def list(
         self,
         tenant: str,
+        filter: RunFilter = EVERY_RUN,
         *,
-        scope: Scope | None = None,
-        session: str | None = None,
         before: str = "",
         limit: int = 100,
     ) -> tuple[Run, ...]:
-        parameters = (tenant, before or None, limit)
-        if scope is None:
-            rows = await self._database.rows("list_runs", *parameters)
-        else:
-            name = (scope.tenant, scope.kind, scope.name)
-            rows = await self._database.rows("list_runs_of_scope", *parameters, *name, session)
+        name, parameters = _listing(tenant, filter, before)
+        rows = await self._database.rows(f"list_{name}", *parameters, limit)
         return tuple(map(_run_from_row, rows))
+
+    async def count(self, tenant: str, filter: RunFilter) -> int:
+        name, parameters = _listing(tenant, filter)
+        [row] = await self._database.rows(f"count_{name}", *parameters)
+        return int(row[0])
 
     async def list_with_layer(
         self,
@@ -146,6 +146,18 @@ class PostgresRuns:
     async def list_unreported(self, before: TimestampMs, *, limit: int = 100) -> tuple[Run, ...]:
         rows = await self._database.rows("unreported_runs", before, limit)
         return tuple(map(_run_from_row, rows))
+
+
+def _listing(tenant: str, filter: RunFilter, before: str = "") -> tuple[str, Row]:
+    """Name of the listing that an index answers, and its parameters."""
+    parameters: Row = (tenant, filter.first_id, filter.last_id(before) or "~")
+    if filter.scope is not None:
+        scope = filter.scope
+        conditions = (scope.tenant, scope.kind, scope.name, filter.session, filter.status)
+        return "runs_of_scope", (*parameters, *conditions)
+    if filter.status is not None:
+        return "runs_by_status", (*parameters, filter.status)
+    return "runs", parameters
 
 
 def _scope_indexes(

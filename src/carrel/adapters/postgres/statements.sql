@@ -469,8 +469,19 @@ SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r
                          ORDER BY l.position)
           FROM run_layer AS l JOIN scope AS f ON f.id = l.scope WHERE l.run = r.id)
   FROM run AS r JOIN scope AS s ON s.id = r.scope
- WHERE r.tenant = $1 AND ($2::text IS NULL OR r.id < $2)
- ORDER BY r.id DESC LIMIT $3;
+ WHERE r.tenant = $1 AND r.id >= $2 AND r.id < $3
+ ORDER BY r.id DESC LIMIT $4;
+
+-- name: list_runs_by_status
+SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author,
+       r.started_at, r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session,
+       r.reported_at, r.abandoned_at, r.reason,
+       (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision)
+                         ORDER BY l.position)
+          FROM run_layer AS l JOIN scope AS f ON f.id = l.scope WHERE l.run = r.id)
+  FROM run AS r JOIN scope AS s ON s.id = r.scope
+ WHERE r.tenant = $1 AND r.id >= $2 AND r.id < $3 AND r.status = $4
+ ORDER BY r.id DESC LIMIT $5;
 
 -- name: list_runs_of_scope
 SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author,
@@ -480,9 +491,24 @@ SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r
                          ORDER BY l.position)
           FROM run_layer AS l JOIN scope AS f ON f.id = l.scope WHERE l.run = r.id)
   FROM scope AS s JOIN run AS r ON r.scope = s.id
- WHERE s.tenant = $4 AND s.kind = $5 AND s.name = $6 AND r.tenant = $1
-   AND ($2::text IS NULL OR r.id < $2) AND ($7::text IS NULL OR r.session = $7)
- ORDER BY r.id DESC LIMIT $3;
+ WHERE s.tenant = $4 AND s.kind = $5 AND s.name = $6
+   AND r.tenant = $1 AND r.id >= $2 AND r.id < $3
+   AND ($7::text IS NULL OR r.session = $7) AND ($8::text IS NULL OR r.status = $8)
+ ORDER BY r.id DESC LIMIT $9;
+
+-- name: count_runs
+SELECT count(*) FROM run AS r
+ WHERE r.tenant = $1 AND r.id >= $2 AND r.id < $3;
+
+-- name: count_runs_by_status
+SELECT count(*) FROM run AS r
+ WHERE r.tenant = $1 AND r.id >= $2 AND r.id < $3 AND r.status = $4;
+
+-- name: count_runs_of_scope
+SELECT count(*) FROM scope AS s JOIN run AS r ON r.scope = s.id
+ WHERE s.tenant = $4 AND s.kind = $5 AND s.name = $6
+   AND r.tenant = $1 AND r.id >= $2 AND r.id < $3
+   AND ($7::text IS NULL OR r.session = $7) AND ($8::text IS NULL OR r.status = $8);
 
 -- name: runs_with_layer
 SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author,

@@ -17,7 +17,7 @@ from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Row, scope_from_row, scopes_to_json
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import Scope, TimestampMs
-from carrel.core.runs import Audience, Run, RunStatus, SnapshotLayer
+from carrel.core.runs import EVERY_RUN, Audience, Run, RunFilter, RunStatus, SnapshotLayer
 from carrel.core.store.event import RUN_ENDED_BY_STATUS, RUN_STARTED
 from carrel.core.store.idempotency import IdempotencyKey, number_from_id
 
@@ -54,15 +54,20 @@ class SqliteRuns:
     async def list(
         self,
         tenant: str,
+        filter: RunFilter = EVERY_RUN,
         *,
-        scope: Scope | None = None,
-        session: str | None = None,
         before: str = "",
         limit: int = 100,
     ) -> tuple[Run, ...]:
-        scope_filter = (scope.kind, scope.name) if scope else (None, None)
-        parameters = (tenant, before or "~", limit, *scope_filter, session)
-        return self._read_runs("list_runs", parameters)
+        name, parameters = _listing(tenant, filter, before)
+        return self._read_runs(f"list_{name}", (*parameters, limit))
+
+    async def count(self, tenant: str, filter: RunFilter) -> int:
+        name, parameters = _listing(tenant, filter)
+        row = await self._reader.scan(
+            lambda db: db.execute(STATEMENTS[f"count_{name}"], parameters).fetchone()
+        )
+        return int(row[0])
 
     async def list_with_layer(
         self,
@@ -118,6 +123,18 @@ class SqliteRuns:
                     SnapshotLayer(scope_from_row(tenant, kind, name), revision)
                 )
         return tuple(_run_from_row(row, tuple(layers.get(row[0], ()))) for row in rows)
+
+
+def _listing(tenant: str, filter: RunFilter, before: str = "") -> tuple[str, Row]:
+    """Name of the listing that an index answers, and its parameters."""
+    parameters: Row = (tenant, filter.first_id, filter.last_id(before) or "~")
+    if filter.scope is not None:
+        scope = filter.scope
+        conditions = (scope.tenant, scope.kind, scope.name, filter.session, filter.status)
+        return "runs_of_scope", (*parameters, *conditions)
+    if filter.status is not None:
+        return "runs_by_status", (*parameters, filter.status)
+    return "runs", parameters
 
 
 def _run_from_row(row: Row, layers: tuple[SnapshotLayer, ...]) -> Run:

@@ -479,20 +479,40 @@ SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author, r
        r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session,
        r.reported_at, r.abandoned_at, r.reason
   FROM run AS r JOIN scope AS s ON s.id = r.scope
- WHERE r.tenant = ?1 AND r.id < ?2 AND (?4 IS NULL OR (s.kind = ?4 AND s.name = ?5))
-   AND (?6 IS NULL OR r.session = ?6)
- ORDER BY r.id DESC LIMIT ?3;
+ WHERE r.tenant = ?1 AND r.id >= ?2 AND r.id < ?3
+ ORDER BY r.id DESC LIMIT ?4;
 
--- name: runs_with_layer
+-- name: list_runs_by_status
 SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author, r.started_at,
        r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session,
        r.reported_at, r.abandoned_at, r.reason
-  FROM scope AS f
-  CROSS JOIN run_layer AS l ON l.scope = f.id AND l.revision >= ?4 AND l.revision < ?5
-  CROSS JOIN run AS r ON r.tenant = ?1 AND r.id = l.run JOIN scope AS s ON s.id = r.scope
- WHERE f.tenant = ?1 AND f.kind = ?2 AND f.name = ?3 AND r.id < ?6
-   AND (?8 IS NULL OR (s.kind = ?8 AND s.name = ?9))
- ORDER BY r.id DESC LIMIT ?7;
+  FROM run AS r JOIN scope AS s ON s.id = r.scope
+ WHERE r.tenant = ?1 AND r.id >= ?2 AND r.id < ?3 AND r.status = ?4
+ ORDER BY r.id DESC LIMIT ?5;
+
+-- name: list_runs_of_scope
+SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author, r.started_at,
+       r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session,
+       r.reported_at, r.abandoned_at, r.reason
+  FROM scope AS s CROSS JOIN run AS r ON r.scope = s.id
+ WHERE s.tenant = ?4 AND s.kind = ?5 AND s.name = ?6
+   AND r.tenant = ?1 AND r.id >= ?2 AND r.id < ?3
+   AND (?7 IS NULL OR r.session = ?7) AND (?8 IS NULL OR r.status = ?8)
+ ORDER BY r.id DESC LIMIT ?9;
+
+-- name: count_runs
+SELECT count(*) FROM run AS r
+ WHERE r.tenant = ?1 AND r.id >= ?2 AND r.id < ?3;
+
+-- name: count_runs_by_status
+SELECT count(*) FROM run AS r
+ WHERE r.tenant = ?1 AND r.id >= ?2 AND r.id < ?3 AND r.status = ?4;
+
+-- name: count_runs_of_scope
+SELECT count(*) FROM scope AS s CROSS JOIN run AS r ON r.scope = s.id
+ WHERE s.tenant = ?4 AND s.kind = ?5 AND s.name = ?6
+   AND r.tenant = ?1 AND r.id >= ?2 AND r.id < ?3
+   AND (?7 IS NULL OR r.session = ?7) AND (?8 IS NULL OR r.status = ?8);
 
 -- name: newest_runs
 SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author, r.started_at,

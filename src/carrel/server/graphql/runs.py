@@ -12,6 +12,7 @@ from carrel.core.access import Permission
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path
 from carrel.core.overlay.compose import Workspace
+from carrel.core.runs import RunStatus
 from carrel.server.graphql.arguments import parse_cursor
 from carrel.server.graphql.context import Info
 from carrel.server.graphql.file_types import FileType, RunChangeType, RunType
@@ -28,14 +29,22 @@ TYPES: Final = (query, agent, run_type, frozen_file)
 
 @query.field("runs")
 async def list_runs(
-    _: Any, info: Info, first: int, after: str, agent_id: str | None = None
+    _: Any, info: Info, first: int, after: str, **filters: Any
 ) -> PageType[RunType]:
     context = info.context
     context.require(Permission.RUNS_READ)
+    status, start, end = (filters.get(name) for name in ("status", "from", "to"))
     page = await runs.list_runs(
-        context.ports, context.actor, agent=agent_id, cursor=parse_cursor(after), limit=first
+        context.ports,
+        context.actor,
+        agent=filters.get("agent_id"),
+        status=RunStatus(status) if status else None,
+        start=start or 0,
+        end=end,
+        cursor=parse_cursor(after),
+        limit=first,
     )
-    return PageType([RunType.from_run(run) for run in page.items], page.next)
+    return PageType([RunType.from_run(run) for run in page.items], page.next, page.total)
 
 
 @query.field("run")

@@ -23,6 +23,18 @@ def serialize_date_time(at: int) -> str:
     return f"{second}.{at % 1000:03}Z"
 
 
+@date_time.value_parser
+def parse_date_time(value: Any) -> int:
+    """Parse RFC 3339 with a time zone as milliseconds."""
+    try:
+        at = datetime.fromisoformat(str(value))
+    except ValueError:
+        at = None
+    if at is None or at.tzinfo is None:
+        raise GraphQLError("DateTime must be an RFC 3339 timestamp with a time zone")
+    return round(at.timestamp() * 1000)
+
+
 @whole_scalar.value_parser
 def parse_whole(value: Any) -> int:
     """Parse an integer; JSON may write it as a float."""

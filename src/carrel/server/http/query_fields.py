@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -47,6 +48,9 @@ Search = Annotated[
 ]
 
 
+Instant = Annotated[datetime, Meta(tz=True)]
+
+
 class PageQuery(RequestModel, frozen=True):
     """Page size and position."""
 
@@ -54,6 +58,11 @@ class PageQuery(RequestModel, frozen=True):
     cursor: Annotated[
         str, Meta(pattern="^[A-Za-z0-9._-]{0,128}$", description="`next` of the previous page.")
     ] = ""
+
+
+def milliseconds(at: datetime) -> int:
+    """Milliseconds since 1970 of a time in a query."""
+    return round(at.timestamp() * 1000)
 
 
 def set_fields(body: msgspec.Struct) -> dict[str, Any]:

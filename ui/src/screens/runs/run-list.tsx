@@ -18,53 +18,82 @@ interface RunListProps {
 }
 
 export function RunList({ agentId, showAgent, children }: RunListProps) {
-  const query = useInfiniteQuery(runsQuery(agentId));
   const [params] = useSearchParams();
-  const status = params.get("status") as RunStatus | null;
+  const filters = {
+    status: params.get("status") as RunStatus | null,
+    from: params.get("from"),
+    to: params.get("to"),
+  };
+  const query = useInfiniteQuery(runsQuery(agentId, filters));
   const runs = query.data?.pages.flatMap((page) => page.items) ?? [];
-  const visible = status ? runs.filter((run) => run.status === status) : runs;
+  const total = query.data?.pages[0]?.total;
+  const isFiltered = Object.values(filters).some(Boolean);
   return (
     <div className="stack">
       <div className="row wrap filters">
         {children}
         <StatusFilter />
+        <DayFilter name="from" label="From" />
+        <DayFilter name="to" label="To" />
       </div>
       {query.isPending && <Loading label="Loading runs" />}
       {query.isError && <ErrorNotice error={query.error} onRetry={() => void query.refetch()} />}
-      {query.data && runs.length === 0 && <NoRuns />}
-      {visible.length > 0 && <RunTable runs={visible} showAgent={showAgent} />}
-      {runs.length > 0 && visible.length === 0 && (
-        <p className="soft">
-          No {status} runs among the latest {runs.length}.
-        </p>
-      )}
-      {query.hasNextPage && (
-        <div>
+      {query.data && runs.length === 0 && !isFiltered && <NoRuns />}
+      {query.data && runs.length === 0 && isFiltered && <p className="soft">No matching runs.</p>}
+      {runs.length > 0 && <RunTable runs={runs} showAgent={showAgent} />}
+      <div className="row wrap">
+        {query.hasNextPage && (
           <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
             Load more
           </Button>
-        </div>
-      )}
+        )}
+        {runs.length > 0 && (
+          <span className="faint" role="status">
+            {runs.length.toLocaleString("en")}
+            {typeof total === "number" && ` of ${total.toLocaleString("en")}`} runs
+          </span>
+        )}
+      </div>
     </div>
   );
 }
 
-function StatusFilter() {
+function useParameter(name: string) {
   const [params, setParams] = useSearchParams();
-  const select = (status: string) =>
+  const set = (value: string) =>
     setParams(
       (params) => {
-        if (status) params.set("status", status);
-        else params.delete("status");
+        if (value) params.set(name, value);
+        else params.delete(name);
         return params;
       },
       { replace: true },
     );
+  return [params.get(name) ?? "", set] as const;
+}
+
+function DayFilter({ name, label }: { name: string; label: string }) {
+  const [day, setDay] = useParameter(name);
+  return (
+    <label className="row">
+      <span className="faint">{label}</span>
+      <input
+        className="input"
+        type="date"
+        value={day}
+        onChange={(event) => setDay(event.target.value)}
+      />
+    </label>
+  );
+}
+
+function StatusFilter() {
+  const [status, select] = useParameter("status");
   return (
     <select
       className="input filter"
       aria-label="Status"
-      value={params.get("status") ?? ""}
+      value={status}
       onChange={(event) => select(event.target.value)}
     >
       <option value="">Any status</option>

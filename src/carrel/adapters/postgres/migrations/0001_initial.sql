@@ -114,6 +114,7 @@ CREATE TABLE run (
     prompt        text
 );
 CREATE INDEX run_by_tenant ON run (tenant, id);
+CREATE INDEX run_by_status ON run (tenant, status, id);
 CREATE INDEX run_by_scope ON run (scope, id);
 CREATE INDEX run_by_session ON run (scope, session, id) WHERE session IS NOT NULL;
 CREATE INDEX run_by_report ON run (reported_at) WHERE status = 'running';

@@ -88,6 +88,7 @@ CREATE TABLE run (
     PRIMARY KEY (tenant, id)
 ) WITHOUT ROWID;
 
+CREATE INDEX run_by_status ON run (tenant, status, id);
 CREATE INDEX run_by_scope ON run (scope, tenant, id);
 CREATE INDEX run_by_session ON run (scope, session, id) WHERE session IS NOT NULL;
 CREATE INDEX run_by_report ON run (reported_at) WHERE status = 'running';

@@ -20,7 +20,7 @@ from carrel.core.runs import Audience, Run, RunStatus
 from carrel.core.skills.skill_folder import group_skills
 from carrel.core.store.record import RecordType
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
-from carrel.server.http.query_fields import PageQuery
+from carrel.server.http.query_fields import Instant, PageQuery, Total, milliseconds
 from carrel.server.http.response import Response
 from carrel.server.rest.agents.session_entries import MAX_ENTRIES_BYTES
 from carrel.server.rest.agents.session_models import (
@@ -89,6 +89,7 @@ class RunModel(RunSummaryModel, frozen=True, kw_only=True):
 class RunPageModel(ResponseModel, frozen=True):
     items: list[RunSummaryModel]
     next: str | None
+    total: Total
 
 
 class RunCancelledModel(ResponseModel, frozen=True):
@@ -121,6 +122,13 @@ class UpdateRunBody(RequestModel, frozen=True):
 
 
 class RunListQuery(PageQuery, frozen=True):
+    status: RunStatus | None = None
+    start: Annotated[Instant, Meta(description="Earliest start.")] | None = msgspec.field(
+        default=None, name="from"
+    )
+    end: Annotated[Instant, Meta(description="Latest start, exclusive.")] | None = msgspec.field(
+        default=None, name="to"
+    )
     agent_id: Text | None = None
     workspace_id: Text | None = None
     session_id: Annotated[SessionId, Meta(description="Session of the agent `agentId`.")] | None = (
@@ -178,13 +186,15 @@ async def list_runs(request: Request[None, RunListQuery]) -> Response:
         agent=query.agent_id,
         workspace=query.workspace_id,
         session=query.session_id,
+        status=query.status,
+        start=milliseconds(query.start) if query.start else 0,
+        end=milliseconds(query.end) if query.end else None,
         cursor=query.cursor,
         limit=query.limit,
     )
     tenant = await _tenant_slug(request)
-    return Response.json(
-        RunPageModel(items=[run_to_summary(run, tenant) for run in page.items], next=page.next)
-    )
+    items = [run_to_summary(run, tenant) for run in page.items]
+    return Response.json(RunPageModel(items=items, next=page.next, total=page.total))
 
 
 async def _run_response(request: AnyRequest, run: Run) -> Response:
