@@ -15,13 +15,11 @@ def test_a_picker_searches_people_on_the_server(
 ) -> None:
     with sign_in(browser, fleet_server) as user:
         page = user.page
-        user.visit("/agents")
-        page.get_by_role("button", name="New agent").click()
-        dialog = page.get_by_role("dialog", name="New agent")
-        field = dialog.get_by_role("combobox", name="Human")
+        user.visit("/settings/audit")
+        field = page.get_by_role("combobox", name="Author")
         with wait_for_response(page, "GET", "/v1/people"):
             field.click()
-        options = dialog.get_by_role("listbox", name="Human").get_by_role("option")
+        options = page.get_by_role("listbox", name="Author").get_by_role("option")
         expect(options.last).to_have_text(re.compile("^2[0-9]+ more"))
         with wait_for_response(page, "GET", "/v1/people"):
             field.fill("person 249")
@@ -29,9 +27,7 @@ def test_a_picker_searches_people_on_the_server(
         user.check_accessibility()
         field.press("Enter")
         expect(field).to_have_value("Person 249")
-        field.click()
-        field.press("Escape")
-        expect(field).to_have_value("Person 249")
+        expect(page.get_by_text("No matching entries")).to_be_visible()
         assert not user.errors
 
 

@@ -43,7 +43,12 @@ export function AuditFilterBar({ filters, setFilters }: Props) {
   const isSingleRecord = object.includes("/");
   return (
     <search className="row wrap audit-filters">
-      <PersonPicker label="Author" emptyLabel="Anyone" value={who} onChange={(who) => setFilters({ who })} />
+      <PersonPicker
+        label="Author"
+        emptyLabel="Anyone"
+        value={who}
+        onChange={(who) => setFilters({ who })}
+      />
       <label className="field">
         <span className="label">Action</span>
         <select
