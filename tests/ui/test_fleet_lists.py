@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 from playwright.sync_api import Browser, expect
-from tests.support.fleet_store import RUN_COUNT, RunStatus, run_status
+from tests.support.fleet_store import RUN_COUNT, run_status
 from tests.support.server_process import ServerProcess
 from tests.ui.browser import sign_in, wait_for_response
+
+from carrel.core.runs import RunStatus
 
 
 def test_a_picker_searches_people_on_the_server(

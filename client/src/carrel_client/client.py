@@ -139,8 +139,8 @@ class ApiClient(Resource[Driver]):
         ``session_id`` names a session of the agent ``agent_id``.
         """
         filters = {"agentId": agent_id, "workspaceId": workspace_id, "sessionId": session_id}
-        filters |= {"status": status, "from": start and start.isoformat()}
-        filters |= {"to": end and end.isoformat()}
+        filters |= {"status": status, "from": start.isoformat() if start else None}
+        filters |= {"to": end.isoformat() if end else None}
         return (yield from list_runs(self._driver, before, limit, **filters))
 
     @operation

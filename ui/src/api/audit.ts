@@ -59,3 +59,9 @@ const SCREENS: Record<string, (id: string) => string> = {
 /** Console URL of a record that an entry names; null if it has no screen. */
 export const objectUrl = ({ type, id }: Pick<AuditObject, "type" | "id">): string | null =>
   SCREENS[type]?.(encodeURIComponent(id)) ?? null;
+
+/** Console URL of a subject, `type/id`; null if it has no screen. */
+export function subjectUrl(subject: string): string | null {
+  const [type = "", id = ""] = subject.split(/\/(.*)/s);
+  return objectUrl({ type, id });
+}

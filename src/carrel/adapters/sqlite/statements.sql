@@ -514,6 +514,17 @@ SELECT count(*) FROM scope AS s CROSS JOIN run AS r ON r.scope = s.id
    AND r.tenant = ?1 AND r.id >= ?2 AND r.id < ?3
    AND (?7 IS NULL OR r.session = ?7) AND (?8 IS NULL OR r.status = ?8);
 
+-- name: runs_with_layer
+SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author, r.started_at,
+       r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session,
+       r.reported_at, r.abandoned_at, r.reason
+  FROM scope AS f
+  CROSS JOIN run_layer AS l ON l.scope = f.id AND l.revision >= ?4 AND l.revision < ?5
+  CROSS JOIN run AS r ON r.tenant = ?1 AND r.id = l.run JOIN scope AS s ON s.id = r.scope
+ WHERE f.tenant = ?1 AND f.kind = ?2 AND f.name = ?3 AND r.id < ?6
+   AND (?8 IS NULL OR (s.kind = ?8 AND s.name = ?9))
+ ORDER BY r.id DESC LIMIT ?7;
+
 -- name: newest_runs
 SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author, r.started_at,
        r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables, r.session,
