@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
@@ -28,6 +29,17 @@ class PathArgument(click.Path):
             return super().convert(value, param, ctx)
         except ValueError:
             self.fail(f"{value!a} is not a valid file or directory name", param, ctx)
+
+
+class Instant(click.DateTime):
+    """A day, or a time to the second, in UTC."""
+
+    def __init__(self) -> None:
+        super().__init__(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> datetime:
+        moment: datetime = super().convert(value, param, ctx)
+        return moment.replace(tzinfo=UTC)
 
 
 def store_options(command: Command) -> Command:

@@ -24,6 +24,7 @@ SCANS = {
     "list_records_of_all_tenants": ["SCAN c"],
     "list_records_of_all_tenants_by_index_key": ["SCAN c"],
     "tallies_of_agents": ["SCAN n"],  # of its own rows
+    "pruned_paths": ["SCAN n"],  # of its own rows
     "occupying_paths": [*("SCAN f", "SCAN follower", "SCAN f"), *["SCAN s"] * 3],  # of its own rows
 }
 

@@ -64,6 +64,21 @@ def test_runs_are_listed_printed_and_ended(editor: AgentEditor, carrel: CarrelCo
     assert carrel("run", "files", last).exit_code == 1
 
 
+def test_runs_are_listed_by_status_and_time(editor: AgentEditor, carrel: CarrelCommand) -> None:
+    failed, running = start_run(carrel, editor.agent), start_run(carrel, editor.agent)
+    carrel.output("run", "end", failed, "--status", "failed")
+
+    def listed(*filters: str) -> list[str]:
+        rows = carrel.json("run", "ls", "--agent", editor.agent, *filters)["runs"]
+        return [row["runId"] for row in rows]
+
+    assert listed("--status", "failed") == [failed]
+    assert listed("--from", "2001-01-01") == [running, failed]
+    assert listed("--to", "2001-01-01T00:00:01") == []
+    assert carrel("run", "ls", "--status", "lost").exit_code == 2
+    assert carrel("run", "ls", "--from", "yesterday").exit_code == 2
+
+
 def test_replay_reads_the_same_bytes(editor: AgentEditor, carrel: CarrelCommand) -> None:
     editor.put("SOUL.md", "then")
     run = start_run(carrel, editor.agent)

@@ -11,7 +11,7 @@ import click
 
 from carrel.cli import formatting
 from carrel.cli.connection import run_on_server
-from carrel.cli.console import EXIT_FAILED, print_json, server_options
+from carrel.cli.console import EXIT_FAILED, Instant, print_json, server_options
 from carrel.cli.provenance_report import print_provenance, time_line_row
 from carrel.cli.session_entries import parse_entries
 
@@ -99,12 +99,17 @@ def start(agent: str | None, as_json: bool, **options: Any) -> None:
 @server_options
 @click.option("--agent", help="Only runs of this agent, by id or slug.")
 @click.option("--session", metavar="ID", help="Only runs of this session of the agent.")
+@click.option("--status", type=click.Choice(list(_STYLES)), help="Only runs with this status.")
+@click.option("--from", "start", type=Instant(), help="Earliest start (UTC).")
+@click.option("--to", "end", type=Instant(), help="Latest start (UTC), exclusive.")
 @click.option(
     "--limit", type=click.IntRange(1), default=50, show_default=True, help="Maximum number of runs."
 )
-def ls(as_json: bool, agent: str | None, session: str | None, limit: int, **options: Any) -> None:
+def ls(as_json: bool, limit: int, **options: Any) -> None:
     """List runs, newest first."""
-    if session is not None and agent is None:
+    filters = {name: options.pop(name) for name in ("status", "start", "end")}
+    filters |= {"agent_id": options.pop("agent"), "session_id": options.pop("session")}
+    if filters["session_id"] is not None and filters["agent_id"] is None:
         raise click.UsageError("--session needs an --agent")
 
     async def load(client: AsyncClient) -> list[Facts]:
@@ -112,7 +117,7 @@ def ls(as_json: bool, agent: str | None, session: str | None, limit: int, **opti
         while len(loaded) < limit:
             before = str(loaded[-1]["runId"]) if loaded else ""
             count = min(_PAGE, limit - len(loaded))
-            page = await client.runs(agent_id=agent, session_id=session, before=before, limit=count)
+            page = await client.runs(before=before, limit=count, **filters)
             loaded += [item.facts for item in page]
             if len(page) < count:
                 break

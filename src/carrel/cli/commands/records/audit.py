@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from carrel.cli import formatting
 from carrel.cli.connection import run_on_server
-from carrel.cli.console import print_json, server_options
+from carrel.cli.console import Instant, print_json, server_options
 from carrel.cli.names import PERSON, find_person_id
 
 if TYPE_CHECKING:
     from carrel_client import AsyncClient, AuditEntry
-
-
-_TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
 
 
 @click.command()
@@ -24,8 +21,8 @@ _TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
 @click.option("--who", "author", type=PERSON, default="", help="Only this person, agent or key.")
 @click.option("--action", default="", help="Only this action, such as `create an agent`.")
 @click.option("--object", "object_name", default="", help="Only this record, as type/id, or type.")
-@click.option("--from", "start", type=_TIME, help="Earliest time (UTC).")
-@click.option("--to", "end", type=_TIME, help="Latest time (UTC), exclusive.")
+@click.option("--from", "start", type=Instant(), help="Earliest time (UTC).")
+@click.option("--to", "end", type=Instant(), help="Latest time (UTC), exclusive.")
 @click.option("--limit", default=50, type=click.IntRange(1, 500), show_default=True)
 @click.option("--csv", "as_csv", is_flag=True, help="Export all matching entries as CSV.")
 def audit(  # noqa: PLR0913, PLR0917 - options of the command
@@ -44,7 +41,7 @@ def audit(  # noqa: PLR0913, PLR0917 - options of the command
     Authors are named by id, people also by e-mail address.
     """
     conditions: dict[str, Any] = {"author": author, "action": action, "object": object_name}
-    conditions |= {"start": _utc(start), "end": _utc(end)}
+    conditions |= {"start": start, "end": end}
 
     async def load(client: AsyncClient) -> tuple[AuditEntry, ...]:
         conditions["author"] = await find_person_id(client, author)
@@ -62,10 +59,6 @@ def audit(  # noqa: PLR0913, PLR0917 - options of the command
         print_json({"entries": [entry.facts for entry in entries]})
     else:
         formatting.print_records(list(map(_row, entries)), ("at", "by", "action", "why", "objects"))
-
-
-def _utc(at: datetime | None) -> datetime | None:
-    return None if at is None else at.replace(tzinfo=UTC)
 
 
 def _row(entry: AuditEntry) -> dict[str, Any]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from carrel.cli.commands.records.subcommands import RecordKind, add_show
 from carrel.cli.connection import run_on_server
-from carrel.cli.console import print_json, server_options
+from carrel.cli.console import Instant, print_json, server_options
 from carrel.cli.names import AGENT, KEY, find_key_id
 from carrel.cli.record_output import confirm, page_options, print_page, print_result, yes_option
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 _COLUMNS: Final = ("name", "kind", "holder", "prefix", "expiresAt", "lastUsedAt", "id")
 _KINDS: Final = click.Choice(["person", "service", "agent"])
-_TIME: Final = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
 
 
 @click.group(invoke_without_command=True)
@@ -62,7 +60,7 @@ def _with_holder(key: Key, holders: dict[str, str]) -> dict[str, Any]:
 @click.option("--agent", type=AGENT, help="Agent that the key is bound to, by id or slug.")
 @click.option("--workspace", help="Workspace that the key is bound to.")
 @click.option("--scope", "scopes", multiple=True, help="Permission; may be repeated. Default: all.")
-@click.option("--expires", type=_TIME, help="End of its life (UTC).")
+@click.option("--expires", type=Instant(), help="End of its life (UTC).")
 @server_options
 def create(name: str, as_json: bool, **options: Any) -> None:
     """Create a key and print it. It cannot be shown again.
@@ -81,14 +79,10 @@ def create(name: str, as_json: bool, **options: Any) -> None:
             agent_id=agent,
             workspace=workspace,
             scopes=scopes or None,
-            expires_at=None if expires is None else _utc(expires),
+            expires_at=expires,
         )
 
     _print_key(run_on_server(create_key, options, as_json=as_json), as_json)
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC)
 
 
 @keys.command()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Final
 
@@ -14,11 +13,9 @@ from carrel.core.access import Permission
 from carrel.core.store.audit_filter import END_OF_TIME, AuditFilter
 from carrel.core.store.record import AuditEntry
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
-from carrel.server.http.query_fields import MAX_PAGE_ITEMS, Total
+from carrel.server.http.query_fields import MAX_PAGE_ITEMS, Instant, Total, milliseconds
 from carrel.server.http.response import Response
 from carrel.server.rest.files.file_models import Rfc3339, rfc3339
-
-Instant = Annotated[datetime, Meta(tz=True)]
 
 
 class AuditConditions(RequestModel, frozen=True):
@@ -128,13 +125,9 @@ def _to_filter(query: AuditConditions) -> AuditFilter:
         author=query.author,
         action=query.action,
         object=query.object,
-        start=_milliseconds(query.start) if query.start else 0,
-        end=_milliseconds(query.end) if query.end else END_OF_TIME,
+        start=milliseconds(query.start) if query.start else 0,
+        end=milliseconds(query.end) if query.end else END_OF_TIME,
     )
-
-
-def _milliseconds(at: datetime) -> int:
-    return int(at.timestamp() * 1000)
 
 
 @endpoint(
