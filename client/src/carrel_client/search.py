@@ -29,6 +29,8 @@ class SearchHit(Model):
     session_id: str | None = None
     memory_id: str | None = None
     entry: int | None = None
+    scope_name: str | None = None
+    """Name of the agent, template or workspace; None for the defaults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

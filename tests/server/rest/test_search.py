@@ -93,6 +93,8 @@ async def test_files_memories_and_session_entries_are_found_by_words(server: Ful
         ("session", "agent"),
     }
     assert len(items) == 6
+    names = {"agent": "Reed", "template": "Bird", "workspace": "notes", "defaults": None}
+    assert all(item["scopeName"] == names[item["scope"]] for item in items)
     own = by_kind["file", "agent"]
     assert (own["path"], own["title"], own["agentId"]) == ("NOTES.md", "NOTES.md", reed)
     assert own["snippet"] == "The Übermäßig kingfisher of the agent sings."

@@ -4,41 +4,24 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.actions.public_cursors import conceal_audit_id, reveal_audit_id
+from carrel.actions.record_names import load_record_names
 from carrel.actions.records import Page
 from carrel.core.access import Actor
 from carrel.core.accounts import person_from_record
 from carrel.core.store.audit_filter import EVERY_ENTRY, AuditFilter
-from carrel.core.store.record import AuditEntry, RecordType, decode_body
+from carrel.core.store.record import AuditEntry, RecordType
 from carrel.ports import Ports
 
 _EXPORT_BATCH: Final = 500
-_NAMED_TYPES: Final = (
-    RecordType.AGENT,
-    RecordType.TEMPLATE,
-    RecordType.PERSON,
-    RecordType.KEY,
-    RecordType.SANDBOX,
-    RecordType.WORKSPACE,
-    RecordType.WEBHOOK,
-)
 _CSV_COLUMNS: Final = ("at", "by", "byName", "key", "action", "why", "subjects")
-
-
-class _NamedRecord(Struct, frozen=True):
-    """What a listing shows of a record beside its id."""
-
-    name: str = ""
-    url: str = ""
 
 
 async def list_audit_entries(
@@ -105,7 +88,8 @@ async def _to_public(
 ) -> tuple[AuditEntry, ...]:
     names = await load_person_names(ports, tenant, {entry.author for entry in entries})
     names |= {entry.key.id: entry.key.name for entry in entries if entry.key}
-    objects = await _load_object_names(ports, tenant, entries)
+    subjects = (named_record(subject) for entry in entries for subject in entry.subjects)
+    objects = await load_record_names(ports, tenant, subjects)
     return tuple(
         replace(
             entry,
@@ -119,25 +103,6 @@ async def _to_public(
         )
         for entry in entries
     )
-
-
-async def _load_object_names(
-    ports: Ports, tenant: str, entries: Sequence[AuditEntry]
-) -> dict[tuple[str, str], str]:
-    """Load the current names of all records that the entries name, a query for each type."""
-    ids: defaultdict[str, set[str]] = defaultdict(set)
-    for entry in entries:
-        for subject in entry.subjects:
-            record_type, id = named_record(subject)
-            ids[record_type].add(id)
-    names: dict[tuple[str, str], str] = {}
-    for record_type in _NAMED_TYPES:
-        if record_type in ids:
-            records = await ports.records.get(tenant, record_type, sorted(ids[record_type]))
-            for record in filter(None, records):
-                body = decode_body(record, _NamedRecord)
-                names[record_type, record.id] = body.name or body.url
-    return names
 
 
 def _export_row(entry: AuditEntry) -> dict[str, object]:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from carrel.actions.agent_access import audit_reads, has_full_access, list_agents_of_person
 from carrel.actions.policy.tenant_rules import load_rules
+from carrel.actions.record_names import load_record_names
 from carrel.actions.records import get_record
 from carrel.actions.search import file_search
 from carrel.actions.search.file_search import MatchedFile
@@ -65,6 +66,8 @@ class SearchHit(Struct, frozen=True, kw_only=True):
     """Full text while ranking, then a snippet."""
     scope: ScopeKind
     at: TimestampMs
+    scope_name: str | None = None
+    """Name of the agent, template or workspace that has it."""
     path: str | None = None
     agent: str | None = None
     template: str | None = None
@@ -148,10 +151,18 @@ async def search(
     )
     best = [collector.items[hit.key] for hit in ranked[: max(0, min(limit, MAX_HITS))]]
     await _audit_hits(ports, actor, best, agents)
+    names = await load_record_names(ports, actor.tenant, map(_scope_record, best))
     rules = await load_rules(ports, actor.tenant)
+    hits = (_to_snippet(hit, terms, rules.redact_text) for hit in best)
     return SearchResult(
-        tuple(_to_snippet(hit, terms, rules.redact_text) for hit in best), collector.complete
+        tuple(replace(hit, scope_name=names.get(_scope_record(hit))) for hit in hits),
+        collector.complete,
     )
+
+
+def _scope_record(hit: SearchHit) -> tuple[str, str]:
+    """Type and id of the record that has the content."""
+    return hit.scope.value, hit.agent or hit.template or hit.workspace or ""
 
 
 def _enumerate_hits(collector: _HitCollector) -> Sequence[tuple[int, SearchHit]]:

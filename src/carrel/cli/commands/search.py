@@ -12,7 +12,7 @@ from carrel.cli.console import print_json, server_options
 from carrel.cli.record_output import page_rows
 
 _KINDS: Final = click.Choice(["files", "memories", "sessions"])
-_COLUMNS: Final = ("kind", "where", "snippet", "at")
+_COLUMNS: Final = ("kind", "whose", "where", "snippet", "at")
 
 
 @click.command()
@@ -32,7 +32,10 @@ def search(words: tuple[str, ...], as_json: bool, **options: Any) -> None:
     if as_json:
         print_json(dict(result.facts))
         return
-    rows = [{**hit.facts, "where": _describe_place(hit)} for hit in result.items]
+    rows = [
+        {**hit.facts, "whose": hit.scope_name or hit.scope, "where": _describe_place(hit)}
+        for hit in result.items
+    ]
     formatting.print_records(page_rows(rows), _COLUMNS)
     if not result.complete:
         click.echo("there may be more: the search stopped at its limits", err=True)

@@ -42,6 +42,10 @@ class SearchHitModel(ResponseModel, frozen=True):
     kind: Literal["file", "memory", "session"]
     title: str
     scope: Literal["agent", "template", "defaults", "workspace"]
+    scope_name: Annotated[
+        str | None,
+        Meta(description="Name of the agent, template or workspace; null for the defaults."),
+    ]
     snippet: str
     at: Rfc3339
     offset: Annotated[int, Meta(ge=0, description="Characters of the text before the match.")]
@@ -69,6 +73,7 @@ def _hit_to_model(hit: SearchHit) -> SearchHitModel:
         kind=_KINDS[hit.kind],  # type: ignore[arg-type]  # _KINDS has the names of the Literal
         title=hit.title,
         scope=hit.scope.value,  # type: ignore[arg-type]  # no other scope is searched
+        scope_name=hit.scope_name,
         snippet=hit.text,
         at=rfc3339(hit.at),
         path=hit.path or UNSET,
