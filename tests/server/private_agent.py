@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path as File
+from typing import Any, Final
 
 import httpx
-from tests.support.full_app import FullApp
+from tests.support.full_app import FullApp, open_full_app, settings_in
 from tests.support.tenants import sign_in_as
 
 from carrel.actions.accounts import credentials
@@ -15,10 +17,30 @@ from carrel.actions.approvals import approvals
 from carrel.actions.approvals.approvals import ApprovalRequest
 from carrel.core.access import Permission
 from carrel.core.runs import Audience
+from carrel.server.http.endpoint import Endpoint
+from carrel.wiring.server_app import endpoints
 
 SECRET = "xylophone"
 """Word that stands in every private text."""
 SESSION = "0b8f8f8e-0000-4000-8000-000000000001"
+ADMINS: Final = frozenset({"tenant owner", "tenant admin"})
+PEOPLE: Final = frozenset({"agent's owner", "paired human"})
+OPEN_TO: Final = ADMINS | PEOPLE | {"own key", "service"}
+"""Callers who may open what is private to the agent."""
+_ABSENT: Final = ("no such agent", "no such run", "no such approval", "Target not found")
+
+
+@dataclass(frozen=True)
+class Row:
+    """Request to an endpoint, and how a caller who may not open the agent is refused."""
+
+    json: Any = None
+    query: str = ""
+    refusal: int = 403
+    admins_only: bool = False
+    """Whether people of the agent who are members are refused: it writes the agent's files."""
+    content: bytes | None = None
+    content_type: str = "application/json"
 
 
 _INHERITED_FILES = "test_members_see_the_agent_and_its_inherited_live_files"
@@ -134,3 +156,33 @@ async def _request_approval(app: FullApp, owner: httpx.AsyncClient, agent: str) 
     arguments = {"command": f"echo {SECRET}"}
     request = ApprovalRequest(agent=agent, tool="bash", arguments=arguments, mode=Audience.MAIN)
     return (await approvals.request_approval(app.ports, actor, request)).id
+
+
+@dataclass(frozen=True)
+class Office:
+    app: FullApp
+    private: PrivateAgent
+    registry: dict[str, Endpoint] = field(default_factory=dict)
+
+
+@asynccontextmanager
+async def open_office(directory: File) -> AsyncIterator[Office]:
+    async with open_full_app(directory) as app:
+        registry = {item.name: item for item in endpoints(settings_in(directory))}
+        yield Office(app, await create_private_agent(app), registry)
+
+
+def is_refused(response: httpx.Response) -> bool:
+    """Whether the caller, not the request, was refused."""
+    absent = response.status_code == 404 and any(text in response.text for text in _ABSENT)
+    return response.status_code in {401, 403} or absent
+
+
+async def send(office: Office, caller: str, name: str, row: Row) -> httpx.Response:
+    method, path = name.split(" ")
+    url = office.private.url(path) + row.query
+    client = office.private.callers[caller]
+    if row.content is not None:
+        headers = {"Content-Type": row.content_type}
+        return await client.request(method, url, content=row.content, headers=headers)
+    return await client.request(method, url, json=row.json)

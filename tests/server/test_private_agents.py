@@ -7,46 +7,35 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import Any, Final
 
 import httpx
 import pytest
-from tests.server.private_agent import INHERITED_ROWS, SECRET, PrivateAgent, create_private_agent
-from tests.support.full_app import FullApp, open_full_app, settings_in
+from tests.server.private_agent import (
+    ADMINS,
+    INHERITED_ROWS,
+    OPEN_TO,
+    PEOPLE,
+    SECRET,
+    Office,
+    Row,
+    is_refused,
+    open_office,
+    send,
+)
+from tests.support.full_app import settings_in
 
 from carrel.actions.accounts import credentials
 from carrel.actions.events.event_access import select_visible
 from carrel.core.access import Permission
 from carrel.core.store.event import EventFilter
 from carrel.server.http.cookies import SiteSettings
-from carrel.server.http.endpoint import Endpoint
 from carrel.server.mcp.http import McpApp
 from carrel.tools.registry import ALL_TOOLS
 from carrel.wiring.server_app import authenticator, endpoints
 
 pytestmark = pytest.mark.anyio
-
-_ADMINS: Final = frozenset({"tenant owner", "tenant admin"})
-_PEOPLE: Final = frozenset({"agent's owner", "paired human"})
-OPEN_TO: Final = _ADMINS | _PEOPLE | {"own key", "service"}
-"""Callers who may open what is private to the agent."""
-_ABSENT: Final = ("no such agent", "no such run", "no such approval", "Target not found")
-
-
-@dataclass(frozen=True)
-class Row:
-    """Request to an endpoint, and how a caller who may not open the agent is refused."""
-
-    json: Any = None
-    query: str = ""
-    refusal: int = 403
-    admins_only: bool = False
-    """Whether people of the agent who are members are refused: it writes the agent's files."""
-    content: bytes | None = None
-    content_type: str = "application/json"
-
 
 _FILE: Final[Any] = {"content": "x"}
 _COMMIT: Final = {"writes": [{"op": "put", "path": "notes/b.md", "content": "x"}]}
@@ -119,6 +108,11 @@ OTHER_ROWS: Final = {
     **dict.fromkeys(("GET /v1/agents/{id}/connection", "GET /v1/event-types"), "public facts"),
     "GET /v1/inbox": "test_listings_omit_what_is_private",
     "GET /v1/overview": "rest/test_overview.py",
+    "GET /v1/tags": "rest/agents/test_agents.py",
+    **{
+        f"GET /v1/{layer}/pins/{{path...}}/versions": "test_private_reviews.py"
+        for layer in ("defaults", "templates/{id}")
+    },
     **dict.fromkeys(("GET /v1/inbox/pins", "GET /v1/inbox/dreams"), "rest/test_inbox.py"),
     "GET /v1/compare": "tests/server/rest/test_compare.py",
     "GET /v1/search": "test_listings_omit_what_is_private",
@@ -141,34 +135,10 @@ UNCONCERNED_TAGS: Final = frozenset(
 """Tags of endpoints that open nothing of one agent."""
 
 
-@dataclass(frozen=True)
-class Office:
-    app: FullApp
-    private: PrivateAgent
-    registry: dict[str, Endpoint] = field(default_factory=dict)
-
-
 @pytest.fixture
 async def office(tmp_path: File) -> AsyncIterator[Office]:
-    async with open_full_app(tmp_path) as app:
-        registry = {item.name: item for item in endpoints(settings_in(tmp_path))}
-        yield Office(app, await create_private_agent(app), registry)
-
-
-def is_refused(response: httpx.Response) -> bool:
-    """Whether the caller, not the request, was refused."""
-    absent = response.status_code == 404 and any(text in response.text for text in _ABSENT)
-    return response.status_code in {401, 403} or absent
-
-
-async def send(office: Office, caller: str, name: str, row: Row) -> httpx.Response:
-    method, path = name.split(" ")
-    url = office.private.url(path) + row.query
-    client = office.private.callers[caller]
-    if row.content is not None:
-        headers = {"Content-Type": row.content_type}
-        return await client.request(method, url, content=row.content, headers=headers)
-    return await client.request(method, url, json=row.json)
+    async with open_office(tmp_path) as office:
+        yield office
 
 
 def test_every_endpoint_that_concerns_an_agent_has_a_row(tmp_path: File) -> None:
@@ -186,7 +156,7 @@ async def test_every_private_thing_is_open_to_the_agents_people_only(office: Off
         for caller in office.private.callers:
             response = await send(office, caller, name, row)
             assert response.status_code < 500, (name, caller, response.text)
-            expected = caller not in OPEN_TO or (row.admins_only and caller in _PEOPLE)
+            expected = caller not in OPEN_TO or (row.admins_only and caller in PEOPLE)
             if is_refused(response) is not expected:
                 outcomes[name, caller] = (response.status_code, response.text[:200])
             if caller == "other member" and response.status_code != row.refusal:
@@ -197,7 +167,7 @@ async def test_every_private_thing_is_open_to_the_agents_people_only(office: Off
 async def test_endpoints_for_admins_refuse_everybody_else(office: Office) -> None:
     for name, endpoint in office.registry.items():
         if endpoint.permission is Permission.TENANT_ADMIN and "/agents/{id}" in name:
-            for caller in set(office.private.callers) - _ADMINS - {"other tenant"}:
+            for caller in set(office.private.callers) - ADMINS - {"other tenant"}:
                 response = await send(office, caller, name, Row({}))
                 assert response.status_code in {401, 403}, (name, caller)
 

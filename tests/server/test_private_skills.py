@@ -6,8 +6,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path as File
 
 import pytest
-from tests.server.private_agent import SECRET, create_private_agent
-from tests.server.test_private_agents import OPEN_TO, Office, is_refused
+from tests.server.private_agent import (
+    OPEN_TO,
+    SECRET,
+    Office,
+    create_private_agent,
+    is_refused,
+)
 from tests.support.full_app import open_full_app
 
 pytestmark = pytest.mark.anyio

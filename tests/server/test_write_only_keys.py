@@ -7,8 +7,8 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
-from tests.server.private_agent import SECRET, create_private_agent
-from tests.server.test_private_agents import PRIVATE_ROWS, Office, Row, send
+from tests.server.private_agent import SECRET, Office, Row, create_private_agent, send
+from tests.server.test_private_agents import PRIVATE_ROWS
 from tests.support.full_app import FullApp, open_full_app
 
 from carrel.core.access import Permission

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.actions.blob_contents import load_contents
+from carrel.actions.maintenance.purged_offers import find_declines, replaced_offer
 from carrel.core.access import Actor
 from carrel.core.errors import ValidationError
 from carrel.core.files.file_kinds import BINARY_TYPE, file_kind, typed_as
@@ -110,16 +111,24 @@ async def _replace_heads(
     affected: Sequence[StoredVersion],
     contents: Mapping[Digest, Blob],
 ) -> None:
-    """Commit a new version of each affected head; one that changed meanwhile is left."""
+    """Commit a new version of each affected head; one that changed meanwhile is left.
+
+    So do the agents for which one of these contents was declined: it is not offered again.
+    """
+    heads = [item for item in affected if item.is_head]
+    own = {(item.scope, item.version.head.path) for item in heads}
+    writes = [
+        (write, version)
+        for write, version in await find_declines(ports, affected, contents)
+        if (write.scope, write.path) not in own
+    ]
+    for item in heads:
+        head, entry = item.version.head, _replaced_entry(purge, item, contents)
+        reviewed = replaced_offer(head.reviewed, contents)
+        writes.append((Write(item.scope, head.path, entry, reviewed=reviewed), head.version))
     commits = [
-        _commit(
-            ports,
-            actor,
-            [Write(item.scope, item.version.head.path, _replaced_entry(purge, item, contents))],
-            [Expect(item.scope, item.version.head.path, item.version.head.version)],
-        )
-        for item in affected
-        if item.is_head
+        _commit(ports, actor, [write], [Expect(write.scope, write.path, version)])
+        for write, version in writes
     ]
     await ports.trees.commit(commits)
 

@@ -203,9 +203,9 @@ async def change_all(
     session: PinReviewSession,
     record: ReviewRecord,
     change_each: ChangeEach,
-    agents: Sequence[Record] | None = None,
+    pages: AsyncIterator[Sequence[Record]] | None = None,
 ) -> BulkReview:
-    """Change every agent of the record's template, or of the tenant, in pages; or only `agents`.
+    """Change every agent of the record's template, or of the tenant; or those of `pages`.
 
     The review is recorded before the first page, so that what an interrupted one changed can be
     rolled back.
@@ -213,13 +213,11 @@ async def change_all(
     ports, actor = session.ports, session.actor
     id = new_review_id(session.at, ports.clock.new_id(REVIEW_PREFIX))
     await store_review(ports, actor, id, record)
-    template, results = record.template_id, list[BulkOutcome]()
-    if agents is not None:
-        results += await _change_batch(session, None, agents, change_each)
-    else:
-        async for page in _iter_agents(session, template):
-            results += await _change_batch(session, template, page, change_each)
-            session = await _restart(session)
+    template, results = None if pages else record.template_id, list[BulkOutcome]()
+    async for page in pages or iter_agents(ports, actor, template):
+        results += await _change_batch(session, template, page, change_each)
+        session = await _restart(session)
+    results.sort(key=lambda result: result.agent)
     changed = sum(result.changed for result in results)
     failed = sum(result.problem is not None for result in results)
     if changed:
@@ -229,12 +227,13 @@ async def change_all(
     return BulkReview(None, tuple(results))
 
 
-async def _iter_agents(
-    session: PinReviewSession, template: str | None
+async def iter_agents(
+    ports: Ports, actor: Actor, template: str | None
 ) -> AsyncIterator[Sequence[Record]]:
+    """Iterate over the agents of a template, or of the tenant, in pages."""
     index_key, after = by_template_index(template) if template else "", ""
-    while page := await session.ports.records.list(
-        session.actor.tenant,
+    while page := await ports.records.list(
+        actor.tenant,
         RecordType.AGENT,
         index_key=index_key,
         after=after,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from typing import Final
 
 from msgspec.structs import replace
 
-from carrel.actions.overlay.bulk_reviews import BulkReview, change_all, store_review
+from carrel.actions.overlay.bulk_reviews import (
+    BulkReview,
+    change_all,
+    iter_agents,
+    store_review,
+)
 from carrel.actions.overlay.bulk_roll_back import load_newest_versions
 from carrel.actions.overlay.pin_review_session import (
     FOR_ALL_SUFFIX,
@@ -55,16 +60,14 @@ async def roll_back_review(ports: Ports, actor: Actor, id: str) -> BulkReview:
     review = review_from_record(record)
     if review.decision not in _PREFIXES:
         raise Conflict("a roll back cannot be rolled back: accept the update again")
-    session = await start_review(ports, actor, Path(review.path))
-    agents = None
-    if review.agent_id is not None:
-        records = await ports.records.get(actor.tenant, RecordType.AGENT, [review.agent_id])
-        agents = [agent for agent in records if agent]
+    session, affected_ids = await start_review(ports, actor, Path(review.path)), set[str]()
 
     async def roll_back_each(
         session: PinReviewSession, agents: Sequence[Record]
     ) -> Mapping[str, BulkOutcome]:
-        return await _roll_back_each(session, agents, review)
+        outcomes = await _roll_back_each(session, agents, review)
+        affected_ids.update(outcomes)
+        return outcomes
 
     undo = session.record(ReviewDecision.ROLLED_BACK, review.sha256)
     undo = replace(
@@ -74,10 +77,31 @@ async def roll_back_review(ports: Ports, actor: Actor, id: str) -> BulkReview:
         part=review.part,
         rolls_back=id,
     )
-    result = await change_all(session, undo, roll_back_each, agents)
+    pages = _iter_candidates(ports, actor, review, affected_ids)
+    result = await change_all(session, undo, roll_back_each, pages)
     if result.id is not None:
         await store_review(ports, actor, id, replace(review, rolled_back_by=result.id))
     return result
+
+
+async def _iter_candidates(
+    ports: Ports, actor: Actor, review: ReviewRecord, affected_ids: Set[str]
+) -> AsyncIterator[Sequence[Record]]:
+    """Iterate over agents that a review may have changed, until as many were found as it did.
+
+    Those of its template come first. Others follow, since an agent may have left the template.
+    """
+    if review.agent_id is not None:
+        records = await ports.records.get(actor.tenant, RecordType.AGENT, [review.agent_id])
+        yield [agent for agent in records if agent]
+        return
+    examined = set[str]()
+    for template in dict.fromkeys((review.template_id, None)):
+        async for page in iter_agents(ports, actor, template):
+            yield [agent for agent in page if agent.id not in examined]
+            if 0 < review.changed <= len(affected_ids):
+                return
+            examined.update(agent.id for agent in page)
 
 
 async def _roll_back_each(
@@ -97,7 +121,7 @@ async def _roll_back_each(
 
 
 def _is_of(review: ReviewRecord, *versions: Version | None) -> bool:
-    """Whether one of these versions was own_layers by the review."""
+    """Whether one of these versions was written by the review."""
     return any(version is not None and _wrote(review, version) for version in versions)
 
 
