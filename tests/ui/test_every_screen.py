@@ -40,6 +40,7 @@ def screens(demo_server: ServerProcess) -> list[str]:
         webhook = first("/v1/webhooks")["id"]
     agent_tabs = ["prompt", "runs", "sessions", "memory", "skills", "items", "connect", "settings"]
     return [
+        "/overview",
         "/agents",
         "/inbox",
         "/inbox?all",
@@ -53,6 +54,7 @@ def screens(demo_server: ServerProcess) -> list[str]:
         "/agent-templates/support/skills",
         "/agent-templates/support/review?file=GUARDRAILS.md",
         "/agent-templates/defaults?file=SOUL.md",
+        "/agent-templates/defaults/review?file=GUARDRAILS.md",
         "/runs",
         f"/runs/{run}",
         *(f"/runs/{run}?view={view}" for view in ("why", "timeline")),

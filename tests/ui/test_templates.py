@@ -38,6 +38,9 @@ def test_a_template_is_created_renamed_and_deleted(
     dialog.get_by_role("button", name="Create").click()
     expect(dialog.get_by_role("alert")).to_be_visible()
     page.keyboard.press("Escape")
+    question = page.get_by_role("dialog", name="Discard unsaved changes?")
+    question.get_by_role("button", name="Discard").click()
+    expect(dialog).to_be_hidden()
     row.get_by_role("link", name="<b>Clerk</b>␣").click()
     page.get_by_role("button", name="Delete template").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
@@ -70,7 +73,7 @@ def test_a_template_shows_inherited_defaults_and_the_impact_of_a_save(
 
     item = tree_item(page, "ROUTER.md")
     expect(item).to_have_accessible_name("ROUTER.md, From defaults")
-    expect(item).to_have_css("content", '"defaults"', pseudo="after")
+    expect(item.locator(".badge")).to_have_css("content", '"defaults"', pseudo="before")
     item.click()
     expect(page.get_by_role("heading", name="ROUTER.md")).to_be_visible()
     replace_text(page, "# Ours\n")

@@ -85,6 +85,7 @@ def test_a_form_in_a_dialog_asks_before_it_closes_or_the_page_is_left(
     user.visit("/agent-templates")
     page.get_by_role("button", name="New template").first.click()
     form = page.get_by_role("dialog", name="New template")
+    expect(form).to_be_visible()
     page.keyboard.press("Escape")
     expect(form).to_have_count(0)
     page.get_by_role("button", name="New template").first.click()
