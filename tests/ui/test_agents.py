@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 from tests.ui.browser import NARROW, wait_for_response
 from tests.ui.conftest import ApiSetup, OpenPage
 
@@ -105,6 +105,28 @@ def test_an_agent_is_created_renamed_and_deleted(
     expect(page.get_by_text("Agent deleted")).to_be_visible()
     expect(page).to_have_url(re.compile("/agents$"))
     assert api_setup.http.get(f"/v1/agents/amelie-{api_setup.suffix}").status_code == 404
+
+
+def test_a_change_before_the_event_stream_opens_is_shown(
+    signed_in_page: OpenPage, api_setup: ApiSetup
+) -> None:
+    agent = api_setup.create_agent(f"Early {api_setup.suffix}")
+    user = signed_in_page()
+    page = user.page
+    streams: list[Route] = []
+
+    def hold(route: Route) -> None:
+        streams.append(route)
+
+    page.route("**/v1/events", hold)
+    with page.expect_request("**/v1/events"):
+        user.visit(f"/agents/{agent['id']}/settings")
+    heading = page.get_by_role("heading", level=1)
+    expect(heading).to_contain_text(agent["name"])
+    name = f"Late {api_setup.suffix}"
+    api_setup.request("PATCH", f"/v1/agents/{agent['id']}", {"name": name})
+    streams[0].continue_()
+    expect(heading).to_contain_text(name)
 
 
 def test_changing_the_human_rewrites_user_md(signed_in_page: OpenPage, api_setup: ApiSetup) -> None:

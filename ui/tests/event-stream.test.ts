@@ -1,7 +1,13 @@
 // Queries that events make stale, and how often they are refetched.
 
+import { QueryClient } from "@tanstack/react-query";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { debouncedInvalidate, type ServerEvent, staleQueryKeys } from "../src/events/event-stream";
+import {
+  debouncedInvalidate,
+  invalidateLoaded,
+  type ServerEvent,
+  staleQueryKeys,
+} from "../src/events/event-stream";
 
 const createEvent = (fields: Partial<ServerEvent>): ServerEvent => ({
   eventId: "evt_1",
@@ -66,4 +72,15 @@ describe("debounced invalidation", () => {
     vi.advanceTimersByTime(5_000);
     expect(invalidated.filter((word) => word === "inbox")).toHaveLength(2);
   });
+});
+
+test("when the stream opens, answers that were loaded before are stale, and requests continue", () => {
+  const queries = new QueryClient();
+  queries.setQueryData(["agents"], []);
+  const queryFn = vi.fn(() => new Promise<never>(() => undefined));
+  void queries.fetchQuery({ queryKey: ["inbox"], queryFn });
+  invalidateLoaded(queries);
+  expect(queries.getQueryState(["agents"])?.isInvalidated).toBe(true);
+  expect(queries.getQueryState(["inbox"])?.isInvalidated).toBe(false);
+  expect(queryFn).toHaveBeenCalledTimes(1);
 });

@@ -90,10 +90,12 @@ export function startEventStream(queries: QueryClient): () => void {
         handleEvent(event);
         send({ event });
       },
-      onState: (state, missed) => {
+      onState: (state, reopened) => {
         setConnectionState(state);
-        if (missed) invalidate([[]]);
-        send({ state, missed });
+        if (reopened) invalidate([[]]);
+        else if (state === "live") invalidateLoaded(queries);
+        // Other tabs missed what happened since the tab that read the stream before was closed.
+        send({ state, missed: state === "live" });
       },
     });
   };
@@ -105,9 +107,16 @@ export function startEventStream(queries: QueryClient): () => void {
   };
 }
 
+/** Queries answered before the stream opened: it does not report changes made since then. */
+export function invalidateLoaded(queries: Pick<QueryClient, "invalidateQueries">) {
+  void queries.invalidateQueries({
+    predicate: ({ state }) => state.data !== undefined && state.fetchStatus === "idle",
+  });
+}
+
 interface StreamHandlers {
   onEvent: (event: ServerEvent) => void;
-  onState: (state: ConnectionState, missed: boolean) => void;
+  onState: (state: ConnectionState, reopened: boolean) => void;
 }
 
 /** Reads the stream until `signal` aborts. After a disconnect the browser resumes it. */
