@@ -296,11 +296,38 @@ def test_an_update_is_merged_into_the_override(
     text.fill("<<<<<<< override\n>>>>>>> offered\n")
     expect(page.get_by_role("button", name="Save merge")).to_be_disabled()
     text.fill(f"# Mia!\n{AFTER}")
+    page.keyboard.press("Escape")
+    question = page.get_by_role("dialog", name="Discard unsaved changes?")
+    question.get_by_role("button", name="Cancel").click()
+    expect(text).to_have_value(f"# Mia!\n{AFTER}")
     user.check_accessibility()
     with wait_for_response(page, "POST", "/merge"):
         page.get_by_role("button", name="Save merge").click()
     expect(page.get_by_text(f"Merged {PATH}")).to_be_visible()
     assert _served(api_setup, agent) == f"# Mia!\n{AFTER}"
+
+
+def test_a_merge_of_an_older_update_is_refused(
+    signed_in_page: OpenPage, api_setup: ApiSetup
+) -> None:
+    template, [agent] = _create_pending_update(api_setup, f"Noa {api_setup.suffix}")
+    own = f"# Noa\n{BEFORE}"
+    api_setup.put_file(f"/v1/agents/{agent['id']}", PATH, own)
+    user = signed_in_page()
+    page = user.page
+    user.expected_statuses = {409}
+    user.visit("/inbox?all")
+    _open(page, agent)
+    with wait_for_response(page, "GET", "/merge"):
+        page.get_by_role("dialog").get_by_role("button", name="Merge").click()
+    page.get_by_role("textbox", name="Merged text").fill(f"# Noa!\n{AFTER}")
+    expect(page.get_by_role("img", name=re.compile("^Connected"))).to_be_attached()
+    with wait_for_response(page, "GET", f"/v1/agents/{agent['id']}/pins"):
+        api_setup.put_file(f"/v1/templates/{template['id']}", PATH, AFTER_THIRD)
+    page.get_by_role("button", name="Save merge").click()
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Merged text")).to_have_value(f"# Noa!\n{AFTER}")
+    assert _served(api_setup, agent) == own
 
 
 def test_an_empty_inbox_shows_an_empty_state(signed_in_page: OpenPage, api_setup: ApiSetup) -> None:

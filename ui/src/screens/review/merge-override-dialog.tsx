@@ -4,9 +4,8 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { REVIEW_QUERY_KEYS } from "../../api/pins";
 import { proposeMerge, saveMerge } from "../../api/reviews";
-import { Button } from "../../components/button";
-import { Dialog } from "../../components/dialog";
 import { escapeText } from "../../components/escape-text";
+import { FormDialog } from "../../components/form-dialog";
 import { QueryResult } from "../../components/query-states";
 import { toast } from "../../components/toast";
 
@@ -21,12 +20,12 @@ const CONFLICT = /^(<<<<<<< |>>>>>>> )/m;
 
 export function MergeOverrideDialog({ agentId, path, onClose, onSaved }: MergeOverrideDialogProps) {
   const queries = useQueryClient();
+  // Static: events must not replace the proposal that the reader edits.
   const proposal = useQuery({
-    queryKey: ["pins", "merge", agentId, path],
+    queryKey: ["merge-proposal", agentId, path],
     queryFn: () => proposeMerge(agentId, path),
     gcTime: 0,
-    refetchOnWindowFocus: false,
-    staleTime: Number.POSITIVE_INFINITY,
+    staleTime: "static",
   });
   const [edited, setEdited] = useState<string | null>(null);
   const text = edited ?? proposal.data?.content ?? "";
@@ -34,6 +33,7 @@ export function MergeOverrideDialog({ agentId, path, onClose, onSaved }: MergeOv
   const save = useMutation({
     mutationFn: (merge: { sha256: string; ifMatch: string }) =>
       saveMerge(agentId, path, { ...merge, content: text }),
+    meta: { skipErrorToast: true },
     onSuccess: () => {
       toast(`Merged ${path}`);
       for (const key of REVIEW_QUERY_KEYS) void queries.invalidateQueries({ queryKey: [key] });
@@ -41,29 +41,18 @@ export function MergeOverrideDialog({ agentId, path, onClose, onSaved }: MergeOv
     },
   });
   return (
-    <Dialog
+    <FormDialog
       wide
       title={<span className="bidi">{`Merge ${escapeText(path, 120)} into the override`}</span>}
+      action="Save merge"
+      busy={save.isPending}
+      error={save.error}
+      disabled={!proposal.data || hasConflict}
       onClose={onClose}
-      footer={
-        <>
-          <span className="grow faint" role="status">
-            {hasConflict && "Resolve the conflicts and remove their marks."}
-          </span>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button
-            kind="primary"
-            busy={save.isPending}
-            disabled={!proposal.data || hasConflict}
-            onClick={() => {
-              const { data } = proposal;
-              if (data) save.mutate({ sha256: data.sha256, ifMatch: data.ifMatch });
-            }}
-          >
-            Save merge
-          </Button>
-        </>
-      }
+      onSubmit={() => {
+        const { data } = proposal;
+        if (data) save.mutate({ sha256: data.sha256, ifMatch: data.ifMatch });
+      }}
     >
       <QueryResult query={proposal}>
         {({ conflicts }) => (
@@ -82,9 +71,12 @@ export function MergeOverrideDialog({ agentId, path, onClose, onSaved }: MergeOv
               value={text}
               onChange={(event) => setEdited(event.target.value)}
             />
+            <p className="faint" role="status">
+              {hasConflict && "Resolve the conflicts and remove their marks."}
+            </p>
           </div>
         )}
       </QueryResult>
-    </Dialog>
+    </FormDialog>
   );
 }
