@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 from tests.ui.browser import NARROW, WIDE, wait_for_response
 from tests.ui.conftest import ApiSetup, OpenPage
-from tests.ui.file_editor import open_file, replace_text, save_file, tree_item
+from tests.ui.file_editor import editor, open_file, replace_text, save_file, tree_item
 
 
 def _question(page: Page) -> Locator:
@@ -179,7 +179,7 @@ def _assert_uncovered(page: Page, name: str) -> None:
 def test_the_files_of_an_agent_and_a_template_fit_the_window(
     signed_in_page: OpenPage, api_setup: ApiSetup, height: int
 ) -> None:
-    template = api_setup.create_template(SOUL_md="# Soul\n")
+    template = api_setup.create_template(SOUL_md="# Soul\n\n" + "Calm.\n" * 200)
     agent = api_setup.create_agent("Ada", template)
     user = signed_in_page(size=(1280, height))
     page = user.page
@@ -190,6 +190,7 @@ def test_the_files_of_an_agent_and_a_template_fit_the_window(
     ):
         user.visit(url)
         expect(page.get_by_role("button", name="Save", exact=True)).to_be_visible()
+        expect(editor(page)).to_contain_text("Soul")
         overflow = page.evaluate(
             """() => [...document.querySelectorAll("main, .agent-body")]
                  .map(area => area.scrollHeight - area.clientHeight)"""
