@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from carrel.actions.retry import MAX_ATTEMPTS, retry_on_conflict
 from carrel.actions.runs.snapshots import SNAPSHOT_DELETED
 from carrel.core.errors import Busy, Conflict, NotFound
+from carrel.core.identifiers import TimestampMs
 from carrel.core.runs import Run, RunStatus, next_status
 from carrel.ports import Ports
 
@@ -23,7 +24,11 @@ class RunChange:
 
 
 async def apply_update(ports: Ports, run: Run, change: RunChange) -> Run:
-    updated = _updated_run(ports, run, change)
+    """Apply a change. A run ends no earlier than its last report and entry, if a clock steps back.
+
+    Raises Conflict, NotFound and Busy.
+    """
+    updated = _updated_run(run, change, await _end_time(ports, run, change))
     if updated == run or await ports.runs.update(updated, run):
         return updated
     return await _reload_and_update(ports, run, change)
@@ -34,20 +39,28 @@ async def _reload_and_update(ports: Ports, run: Run, change: RunChange) -> Run:
     [current] = await ports.runs.get(run.tenant, [run.id])
     if current is None:
         raise NotFound(f"no such run: {run.id}")
-    updated = _updated_run(ports, current, change)
+    updated = _updated_run(current, change, await _end_time(ports, current, change))
     if updated == current or await ports.runs.update(updated, current):
         return updated
     raise Busy.with_conflicts(f"run {run.id}")
 
 
-def _updated_run(ports: Ports, run: Run, change: RunChange) -> Run:
+async def _end_time(ports: Ports, run: Run, change: RunChange) -> TimestampMs:
+    now = max(ports.clock.now(), run.reported_at)
+    if change.status is None or run.session is None:
+        return now
+    [session] = await ports.sessions.get(run.tenant, run.scope.name, [run.session])
+    return now if session is None else max(now, session.last_entry_at)
+
+
+def _updated_run(run: Run, change: RunChange, end: TimestampMs) -> Run:
     new_status = next_status(run, run.status if change.status is None else change.status)
     if change.keep_snapshot and not run.snapshot_kept:
         raise Conflict(f"run {run.id} cannot be kept again: {SNAPSHOT_DELETED}")
     snapshot_kept = run.snapshot_kept if change.keep_snapshot is None else change.keep_snapshot
     if not snapshot_kept and new_status is RunStatus.RUNNING:
         raise Conflict("a run that has not ended needs its snapshot", status=run.status)
-    ended = run.ended_at if new_status is run.status else ports.clock.now()
+    ended = run.ended_at if new_status is run.status else end
     snapshot = run.snapshot if snapshot_kept else ()
     return replace(
         run,

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path as File
 from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import FullApp
+from tests.support.full_app import FullApp, create_rest_app
 from tests.support.server_stores import open_app_over
 from tests.support.stores import advance_clock
 
+from carrel.adapters.system_clock import SystemClock
+
 pytestmark = pytest.mark.anyio
+
+
+class SteppingClock(SystemClock):
+    """A clock that steps by the same time with every question, an hour from now."""
+
+    def __init__(self, now: int, step: int) -> None:
+        super().__init__()
+        self._now, self._step = now + 3_600_000, step
+
+    def now(self) -> int:
+        self._now += self._step
+        return self._now
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -92,6 +107,29 @@ async def test_events_and_entries_of_all_sessions_are_in_order_of_time(
     ]
     times = [item["at"] for item in items]
     assert times == sorted(times)
+
+
+@pytest.mark.parametrize("step", [0, -1, -5000, 1])
+@pytest.mark.parametrize("limit", [1, 100])
+async def test_entries_that_end_a_run_are_before_its_end_whatever_the_clock_says(
+    server: FullApp, ada: httpx.AsyncClient, limit: int, step: int
+) -> None:
+    start = {"agentId": "kate", "sessionId": "chat"}
+    run = str((await ada.post("/v1/runs", json=start)).json()["runId"])
+    entries = [{"role": "user", "content": "Really?"}, {"role": "assistant", "content": "Yes."}]
+    stepping = replace(server.ports, clock=SteppingClock(server.ports.clock.now(), step))
+    token = ada.headers["Authorization"].removeprefix("Bearer ")
+    async with FullApp(stepping, create_rest_app(stepping)).as_(token) as client:
+        ending = {"status": "completed", "entries": entries}
+        answer = await client.patch(f"/v1/runs/{run}", json=ending)
+        assert answer.status_code == 200, answer.text
+    items = await read_all(ada, run, limit)
+    assert [describe(item) for item in items] == [
+        "run.started",
+        "chat Really?",
+        "chat Yes.",
+        "run.completed",
+    ]
 
 
 async def test_large_entries_end_a_page_and_none_is_skipped(
