@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -38,13 +39,9 @@ async def delete_session(
     actor.require(Permission.TENANT_ADMIN)
     owner = await get_by_id_or_slug(ports, actor.tenant, RecordType.AGENT, agent)
     session = await _find_session(ports, owner, id)
-    approvals = iter_records(
-        ports, owner.tenant, RecordType.APPROVAL, approval_index_key(agent=owner.id)
-    )
     changes = [
-        RecordChange(record.tenant, record.type, record.id, None)
-        async for record in approvals
-        if approval_from_record(record).session == session.id
+        RecordChange(owner.tenant, RecordType.APPROVAL, id, None)
+        for id in await _find_approvals(ports, owner, session)
     ]
     erasure, erasure_id = (
         pending_erasure(owner, session.id, session.started_at),
@@ -107,6 +104,25 @@ async def delete_all_sessions(ports: Ports, tenant: str, erasure: PendingErasure
 async def forget_erasure(ports: Ports, tenant: str, id: str) -> None:
     """Delete the record of a finished deletion."""
     await commit_changes(ports, "carrel", "finish a deletion", [erasure_change(tenant, id, None)])
+
+
+async def _find_approvals(ports: Ports, agent: Record, session: Session) -> list[str]:
+    """Find the approvals of calls that name the session, or no session but a run of it."""
+    key = approval_index_key(agent=agent.id)
+    found, by_run = [], defaultdict[str, list[str]](list)
+    async for record in iter_records(ports, agent.tenant, RecordType.APPROVAL, key):
+        approval = approval_from_record(record)
+        if approval.session == session.id:
+            found.append(approval.id)
+        elif approval.session is None and approval.run is not None:
+            by_run[approval.run].append(approval.id)
+    named = sorted(by_run)
+    for start in range(0, len(named), _BATCH_SIZE):
+        runs = await ports.runs.get(agent.tenant, named[start : start + _BATCH_SIZE])
+        for run in runs:
+            if run and run.session == session.id and run.scope.name == agent.id:
+                found += by_run[run.id]
+    return found
 
 
 async def _find_session(ports: Ports, agent: Record, id: str) -> Session:
