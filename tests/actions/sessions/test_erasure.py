@@ -188,7 +188,7 @@ async def test_calls_that_name_only_a_run_of_a_deleted_session_leave_no_text(
     await delete_session(ports, owner, "cook", SESSION.format(1))
     assert await erased.find_text(SECRET) == []
     kept = (await approvals.list_approvals(ports, owner)).items
-    assert sorted({approval.run for approval in kept}) == sorted({run.id, alone.id})
+    assert {approval.run for approval in kept} == {run.id, alone.id}
 
 
 async def test_responses_of_a_deleted_session_with_any_id_are_deleted_and_no_others(
