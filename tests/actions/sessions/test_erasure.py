@@ -97,7 +97,7 @@ async def live(ports: Ports, owner: Actor, agent: str, text: str) -> None:
 
 
 async def call_tools(
-    ports: Ports, owner: Actor, agent: str, session: str | None, text: str, run: Run
+    ports: Ports, owner: Actor, agent: str, session: str, text: str, run: Run
 ) -> None:
     """Leave a text in an answered and in an open approval."""
     for n in range(2):
@@ -171,24 +171,6 @@ async def test_a_deleted_session_leaves_no_text_in_rows_index_log_or_files(
     with pytest.raises(NotFound):
         await delete_session(ports, owner, "cook", SESSION.format(1))
     assert await erased.find_problems() == []
-
-
-async def test_calls_that_name_only_a_run_of_a_deleted_session_leave_no_text(
-    erased: SearchableStore,
-) -> None:
-    ports, (_, owner) = erased.ports, await create_tenant(erased.ports)
-    agent = await agents.create(ports, owner, NewAgent("cook", "Cook"))
-    for n, text in ((1, SECRET), (2, OTHER)):
-        await sessions.start(ports, owner, "cook", id=SESSION.format(n))
-        request = RunRequest(agent="cook", session=SESSION.format(n))
-        run = await runs.start(ports, owner, request)
-        await call_tools(ports, owner, agent.id, None, text, run)
-    alone = await runs.start(ports, owner, RunRequest(agent="cook"))
-    await call_tools(ports, owner, agent.id, None, f"{OTHER} alone", alone)
-    await delete_session(ports, owner, "cook", SESSION.format(1))
-    assert await erased.find_text(SECRET) == []
-    kept = (await approvals.list_approvals(ports, owner)).items
-    assert {approval.run for approval in kept} == {run.id, alone.id}
 
 
 async def test_responses_of_a_deleted_session_with_any_id_are_deleted_and_no_others(

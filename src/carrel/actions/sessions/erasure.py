@@ -109,11 +109,11 @@ async def forget_erasure(ports: Ports, tenant: str, id: str) -> None:
 async def _find_approvals(ports: Ports, agent: Record, session: Session) -> list[str]:
     """Find the approvals of calls that name the session, or no session but a run of it."""
     key = approval_index_key(agent=agent.id)
-    found, by_run = [], defaultdict[str, list[str]](list)
+    ids, by_run = [], defaultdict[str, list[str]](list)
     async for record in iter_records(ports, agent.tenant, RecordType.APPROVAL, key):
         approval = approval_from_record(record)
         if approval.session == session.id:
-            found.append(approval.id)
+            ids.append(approval.id)
         elif approval.session is None and approval.run is not None:
             by_run[approval.run].append(approval.id)
     named = sorted(by_run)
@@ -121,8 +121,8 @@ async def _find_approvals(ports: Ports, agent: Record, session: Session) -> list
         runs = await ports.runs.get(agent.tenant, named[start : start + _BATCH_SIZE])
         for run in runs:
             if run and run.session == session.id and run.scope.name == agent.id:
-                found += by_run[run.id]
-    return found
+                ids += by_run[run.id]
+    return ids
 
 
 async def _find_session(ports: Ports, agent: Record, id: str) -> Session:
