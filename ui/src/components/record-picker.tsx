@@ -49,6 +49,8 @@ function RecordPicker({
     enabled: isOpen,
     placeholderData: keepPreviousData,
   });
+  // The options shown while the server searches are those of the words before.
+  const isCurrent = !found.isPlaceholderData && words === typed;
   const options = [...(typed ? [] : [NO_OPTION]), ...(found.data?.items ?? [])];
   const close = () => setTyped(null);
   const choose = (option: RecordOption | undefined) => {
@@ -63,8 +65,10 @@ function RecordPicker({
       else setActive((active + step + options.length) % Math.max(options.length, 1));
     } else if (event.key === "Enter" && isOpen) {
       event.preventDefault();
-      choose(options[active]);
+      if (isCurrent) choose(options[active]);
     } else if (event.key === "Escape" && isOpen) {
+      // A dialog around the field stays open.
+      event.preventDefault();
       event.stopPropagation();
       close();
     }
