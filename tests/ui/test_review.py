@@ -280,6 +280,28 @@ def test_an_accept_is_undone_in_its_message(signed_in_page: OpenPage, api_setup:
     assert _served(api_setup, agent) == BEFORE
 
 
+def test_a_review_is_rolled_back_in_the_history_of_the_file(
+    signed_in_page: OpenPage, api_setup: ApiSetup
+) -> None:
+    _, [agent] = _create_pending_update(api_setup, f"Noa {api_setup.suffix}")
+    url = f"/v1/agents/{agent['id']}"
+    api_setup.put_file(url, PATH, "# Noa\n")
+    accept = {"sha256": _latest(api_setup, agent)}
+    api_setup.request("POST", f"{url}/pins/{PATH}/accept", accept)
+    user = signed_in_page()
+    page = user.page
+    user.visit(f"/agents/{agent['slug']}/workspace?file={PATH}")
+    page.get_by_role("button", name="History").click()
+    panel = page.get_by_role("complementary", name="History")
+    panel.get_by_role("button", name="Roll back").click()
+    user.check_accessibility()
+    with wait_for_response(page, "POST", "/rollback"):
+        page.get_by_role("dialog").get_by_role("button", name="Roll back").click()
+    expect(page.get_by_text(f"Rolled back {PATH}")).to_be_visible()
+    expect(panel.get_by_role("button", name="Roll back")).to_have_count(0)
+    assert _served(api_setup, agent) == "# Noa\n"
+
+
 def test_an_update_is_merged_into_the_override(
     signed_in_page: OpenPage, api_setup: ApiSetup
 ) -> None:

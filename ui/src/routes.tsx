@@ -40,6 +40,10 @@ const templateRoutes: RouteObject[] = [
   {
     path: "agent-templates/defaults",
     lazy: lazyScreen(() => import("./screens/templates/defaults")),
+    children: [
+      { index: true, lazy: lazyScreen(() => import("./screens/templates/template-files")) },
+      { path: "updates", lazy: lazyScreen(() => import("./screens/templates/template-updates")) },
+    ],
   },
   {
     path: "agent-templates/defaults/review",
@@ -51,6 +55,7 @@ const templateRoutes: RouteObject[] = [
     children: [
       { index: true, lazy: lazyScreen(() => import("./screens/templates/template-files")) },
       { path: "skills", lazy: lazyScreen(() => import("./screens/skills/template-skills")) },
+      { path: "updates", lazy: lazyScreen(() => import("./screens/templates/template-updates")) },
     ],
   },
   {

@@ -40,11 +40,11 @@ export type FollowerPart =
   | { tag: string }
   | { agentIds: string[] };
 
-/** Accepts a text for the agents of a template, or a part of them, with one outcome per agent. */
+/** Accepts a text, or the removal (null), for the agents of a template, or a part of them, with one outcome per agent. */
 export const acceptForAll = (
   templateId: string,
   path: string,
-  sha256: string,
+  sha256: string | null,
   part?: FollowerPart,
 ) =>
   templateId === DEFAULTS_ID

@@ -15,7 +15,7 @@ export const reviewsQuery = () =>
     getNextPageParam: ({ next }) => next,
   });
 
-/** Declines of a template's updates, newest first. */
+/** Declines of a template's updates, newest first; of the defaults: those of any agents. */
 export const declinesQuery = (templateId: string) =>
   queryOptions({
     queryKey: ["inbox", "declines", templateId],
@@ -36,11 +36,22 @@ export const declinesQuery = (templateId: string) =>
 export const rollBackReview = (id: string) =>
   unwrap(api.POST("/v1/reviews/{id}/rollback", { params: { path: { id } } }));
 
+/** The newest review of an agent's file that was for this agent alone. */
+export async function findNewestReview(agentId: string, path: string): Promise<Review | null> {
+  const query = { agentId, limit: 20 };
+  const { items } = await unwrap(api.GET("/v1/reviews", { params: { query } }));
+  return items.find((review) => review.path === path) ?? null;
+}
+
+export const newestReviewQuery = (agentId: string, path: string) =>
+  queryOptions({
+    queryKey: ["pins", "review", agentId, path],
+    queryFn: () => findNewestReview(agentId, path),
+  });
+
 /** Rolls back the newest review of an agent's file. */
 export async function undoNewestReview(agentId: string, path: string): Promise<void> {
-  const query = { agentId, limit: 5 };
-  const { items } = await unwrap(api.GET("/v1/reviews", { params: { query } }));
-  const newest = items.find((review) => review.path === path);
+  const newest = await findNewestReview(agentId, path);
   if (newest) await rollBackReview(newest.id);
 }
 
@@ -51,6 +62,27 @@ export const declinePin = (agentId: string, path: string, sha256: string | null,
       body: { sha256, reason },
     }),
   );
+
+/** Declines an update, or the removal (null), for all agents that are offered it. */
+export const declineForAll = (
+  templateId: string,
+  path: string,
+  sha256: string | null,
+  reason: string,
+) =>
+  templateId === DEFAULTS_ID
+    ? unwrap(
+        api.POST("/v1/defaults/pins/{path}/decline", {
+          params: { path: { path } },
+          body: { sha256, reason },
+        }),
+      )
+    : unwrap(
+        api.POST("/v1/templates/{id}/pins/{path}/decline", {
+          params: { path: { id: templateId, path } },
+          body: { sha256, reason },
+        }),
+      );
 
 /** Merge of the offered text into the override, with conflicts marked. */
 export const proposeMerge = (agentId: string, path: string) =>

@@ -25,6 +25,7 @@ import { Time } from "../../components/time";
 import { toast } from "../../components/toast";
 import { UnifiedDiff } from "../../components/unified-diff";
 import { compareUrl } from "../compare/references";
+import { isOfReview, RollBackButton } from "./roll-back-button";
 import { refreshFiles } from "./use-save-file";
 import { VersionReaders, VersionText } from "./version-text";
 
@@ -196,6 +197,9 @@ function VersionItem(props: VersionItemProps) {
         <Button small kind="plain" aria-expanded={isOpen} onClick={onOpen}>
           Diff
         </Button>
+        {isOwnLayer && canWrite && isNewest && scope.kind === "agent" && isOfReview(version) && (
+          <RollBackButton agentId={scope.id} path={path} version={version} />
+        )}
         {isOwnLayer && canWrite && !isNewest && !version.deleted && (
           <RestoreButton
             {...{ scope, path, version: number, pinned: props.file?.class === "pinned" }}

@@ -7,8 +7,9 @@ const MAX_NAMED = 20;
 
 interface AcceptConfirmationProps {
   selected: PendingFollower[];
-  /** Agents of the selection that the server chooses: a number or a share in words. */
+  /** The part of the agents that the server chooses, in words. */
   part: string | null;
+  isRemoval: boolean;
   onConfirm: () => void;
   onClose: () => void;
 }
@@ -17,6 +18,7 @@ interface AcceptConfirmationProps {
 export function AcceptConfirmation({
   selected,
   part,
+  isRemoval,
   onConfirm,
   onClose,
 }: AcceptConfirmationProps) {
@@ -24,22 +26,34 @@ export function AcceptConfirmation({
   const count =
     selected.length === 1 ? "1 agent" : `${selected.length.toLocaleString("en")} agents`;
   const names = overridden.slice(0, MAX_NAMED).map(({ name }) => escapeText(name, 60));
+  const verb = selected.length === 1 ? "waits" : "wait";
+  const title = isRemoval ? "Accept removal" : "Accept update";
   const more = overridden.length - names.length;
   return (
     <Dialog
-      title="Accept update"
+      title={title}
       onClose={onClose}
       footer={
         <>
           <span className="grow" />
           <Button onClick={onClose}>Cancel</Button>
           <Button kind="primary" onClick={onConfirm}>
-            Accept update
+            {title}
           </Button>
         </>
       }
     >
-      <p>{part ? `${part} of ${count} get the update.` : `${count} get the update.`}</p>
+      {part ? (
+        <p>
+          {isRemoval ? "The file is removed for" : "The update goes to"} {part} that inherit the
+          file. {count} {verb} for it.
+        </p>
+      ) : (
+        <p>
+          {isRemoval ? `The file is removed for ${count}.` : `The update goes to ${count}.`} It can
+          be rolled back for all together.
+        </p>
+      )}
       {overridden.length > 0 && (
         <p>
           {part ? "Overrides are removed, if chosen, of " : "Overrides are removed of "}

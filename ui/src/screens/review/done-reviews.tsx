@@ -36,7 +36,7 @@ export function DoneReviews() {
               <h2 className="grow">Reviews</h2>
               <span className="badge">{(pages[0]?.total ?? 0).toLocaleString("en")}</span>
             </header>
-            <ul className="inbox-list">
+            <ul className="inbox-list review-list">
               {reviews.map((review) => (
                 <ReviewRow key={review.id} review={review} onRollBack={setReversing} />
               ))}
@@ -83,7 +83,7 @@ function ReviewRow({ review, onRollBack }: ReviewRowProps) {
       </span>
       <span className="mono truncate">{escapeText(review.path, 80)}</span>
       <span className="bidi">{subjectOf(review)}</span>
-      <span className="grow soft bidi truncate">{escapeText(review.reason, 200)}</span>
+      <span className="grow soft bidi review-reason">{escapeText(review.reason, 200)}</span>
       {review.rolledBackBy && <span className="badge">Rolled back</span>}
       <span className="faint bidi">{authorOf(review.author)}</span>
       <Time at={review.at} />

@@ -12,7 +12,7 @@ import type { FollowerGroup, PendingFile, PendingFollower } from "./followers";
 import { Outcomes } from "./outcomes";
 import { PinnedVersions } from "./pinned-versions";
 import { UpdateDetails } from "./update-details";
-import { useBulkAccept } from "./use-bulk-accept";
+import { useBulkReview } from "./use-bulk-review";
 import { VersionBar } from "./version-bar";
 
 interface FileReviewProps {
@@ -31,13 +31,12 @@ export function FileReview({
   emptyState,
   onAcceptingChange,
 }: FileReviewProps) {
-  const bulk = useBulkAccept(templateId, path);
+  const bulk = useBulkReview(templateId, path);
   const isAccepting = bulk.progress !== null;
   useEffect(() => onAcceptingChange(isAccepting), [isAccepting, onAcceptingChange]);
-  const sha256 = stripDigestPrefix(file?.latest);
   const { reviewId } = bulk;
   const failed = bulk.outcomes
-    .filter(({ error, isRollBack }) => error && !isRollBack)
+    .filter(({ error, action }) => error && action === "accepted")
     .map(({ agent }) => agent);
   return (
     <>
@@ -52,8 +51,9 @@ export function FileReview({
         outcomes={bulk.outcomes}
         busy={isAccepting}
         retry={
-          sha256 && failed.length > 0
-            ? () => void bulk.accept(failed, sha256, { agentIds: failed.map(({ id }) => id) })
+          file && failed.length > 0
+            ? () =>
+                void bulk.accept(failed, digestOf(file), { agentIds: failed.map(({ id }) => id) })
             : undefined
         }
         rollBack={reviewId ? () => void bulk.rollBack(reviewId) : undefined}
@@ -62,14 +62,14 @@ export function FileReview({
   );
 }
 
-const stripDigestPrefix = (digest: string | undefined) => digest?.replace(/^sha256:/, "") ?? "";
+const digestOf = ({ latest }: PendingFile) => latest?.replace(/^sha256:/, "") ?? null;
 
 function PendingFileReview({
   file,
   bulk,
 }: {
   file: PendingFile;
-  bulk: ReturnType<typeof useBulkAccept>;
+  bulk: ReturnType<typeof useBulkReview>;
 }) {
   const admin = isAdmin(useSession());
   const [reviewedSha, setReviewedSha] = useState(file.latest);
@@ -80,7 +80,7 @@ function PendingFileReview({
   const accept = (selected: PendingFollower[], part: FollowerPart | null) => {
     const isAll = selected.length === allAgents.length;
     const listed = isAll ? undefined : { agentIds: selected.map(({ id }) => id) };
-    void bulk.accept(selected, stripDigestPrefix(file.latest), part ?? listed);
+    void bulk.accept(selected, digestOf(file), part ?? listed);
   };
   return (
     <>
@@ -93,13 +93,15 @@ function PendingFileReview({
           !admin ? READ_ONLY : isSuperseded ? "Review the newer version first." : null
         }
         busy={bulk.progress !== null}
+        isRemoval={file.latest === null}
         onAccept={accept}
+        onDecline={(reason) => void bulk.decline(allAgents, digestOf(file), reason)}
       />
     </>
   );
 }
 
-const READ_ONLY = "Only owners and admins can accept updates.";
+const READ_ONLY = "Only owners and admins can review updates.";
 
 /** Diff for a group; its agents all have the same pinned text. */
 function Difference({ group, path }: { group: FollowerGroup; path: string }) {

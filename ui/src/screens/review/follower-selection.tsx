@@ -5,17 +5,21 @@ import type { FollowerPart } from "../../api/pins";
 import { Button } from "../../components/button";
 import { escapeText } from "../../components/escape-text";
 import { AcceptConfirmation } from "./accept-confirmation";
+import { DeclineConfirmation } from "./decline-confirmation";
 import type { FollowerGroup, PendingFollower } from "./followers";
+import { ALL_AGENTS, describePart, PartFields, partOf } from "./part-fields";
 
 const MAX_LISTED = 200;
-const SHARES = ["5", "10", "25", "50", "100"];
 
 interface FollowerSelectionProps {
   groups: FollowerGroup[];
   /** Why accepting is disabled; null if enabled. */
   disabledReason: string | null;
   busy: boolean;
+  /** Whether the update removes the file. */
+  isRemoval: boolean;
   onAccept: (selected: PendingFollower[], part: FollowerPart | null) => void;
+  onDecline: (reason: string) => void;
 }
 
 /** Agents with a pending update, all selected initially. */
@@ -23,15 +27,19 @@ export function FollowerSelection({
   groups,
   disabledReason,
   busy,
+  isRemoval,
   onAccept,
+  onDecline,
 }: FollowerSelectionProps) {
-  const [isConfirming, setConfirming] = useState(false);
-  const [share, setShare] = useState("100");
+  const [confirming, setConfirming] = useState<"accept" | "decline" | null>(null);
+  const [choice, setChoice] = useState(ALL_AGENTS);
   const [excluded, setExcluded] = useState<ReadonlySet<string>>(new Set());
   const allAgents = useMemo(() => groups.flatMap(({ agents }) => agents), [groups]);
   const selected = allAgents.filter(({ id }) => !excluded.has(id));
   const overriddenCount = selected.filter(({ overridden }) => overridden).length;
-  const isPart = share !== "100" && selected.length === allAgents.length;
+  const isAll = selected.length === allAgents.length;
+  const part = isAll ? partOf(choice) : null;
+  const isComplete = !isAll || part !== null || choice.kind === "all";
   const toggle = (id: string) => {
     const next = new Set(excluded);
     if (!next.delete(id)) next.add(id);
@@ -43,41 +51,43 @@ export function FollowerSelection({
         <h2 className="grow">{agentCount(allAgents.length)} to update</h2>
         {disabledReason && <span className="faint">{disabledReason}</span>}
         <Button
+          busy={busy}
+          disabled={disabledReason !== null}
+          onClick={() => setConfirming("decline")}
+        >
+          {allAgents.length > 1 ? "Decline for all" : "Decline"}
+        </Button>
+        <Button
           kind="primary"
           busy={busy}
-          disabled={disabledReason !== null || selected.length === 0}
-          onClick={() => setConfirming(true)}
+          disabled={disabledReason !== null || selected.length === 0 || !isComplete}
+          onClick={() => setConfirming("accept")}
         >
-          {selected.length === allAgents.length && selected.length > 1
-            ? `Accept for all ${agentCount(allAgents.length)}`
-            : `Accept for ${agentCount(selected.length)}`}
+          {acceptLabel(isRemoval, part !== null, isAll, selected.length)}
         </Button>
       </header>
-      {selected.length === allAgents.length && allAgents.length > 1 && (
-        <label className="card-body row">
-          Accept first for
-          <select
-            className="input short"
-            value={share}
-            disabled={busy}
-            onChange={({ target }) => setShare(target.value)}
-          >
-            {SHARES.map((percent) => (
-              <option key={percent} value={percent}>
-                {percent === "100" ? "all agents" : `${percent} % of the agents`}
-              </option>
-            ))}
-          </select>
-        </label>
+      {isAll && allAgents.length > 1 && (
+        <PartFields choice={choice} onChange={setChoice} disabled={busy} />
       )}
-      {isConfirming && (
+      {confirming === "accept" && (
         <AcceptConfirmation
           selected={selected}
-          part={isPart ? `${share} %` : null}
-          onClose={() => setConfirming(false)}
+          part={part && describePart(part)}
+          isRemoval={isRemoval}
+          onClose={() => setConfirming(null)}
           onConfirm={() => {
-            setConfirming(false);
-            onAccept(selected, isPart ? { share: Number(share) } : null);
+            setConfirming(null);
+            onAccept(selected, part);
+          }}
+        />
+      )}
+      {confirming === "decline" && (
+        <DeclineConfirmation
+          count={allAgents.length}
+          onClose={() => setConfirming(null)}
+          onConfirm={(reason) => {
+            setConfirming(null);
+            onDecline(reason);
           }}
         />
       )}
@@ -90,7 +100,7 @@ export function FollowerSelection({
       <label className="check follower-all">
         <input
           type="checkbox"
-          checked={selected.length === allAgents.length}
+          checked={isAll}
           disabled={busy}
           onChange={() =>
             setExcluded(excluded.size > 0 ? new Set() : new Set(allAgents.map(({ id }) => id)))
@@ -122,6 +132,14 @@ export function FollowerSelection({
 }
 
 const agentCount = (n: number) => (n === 1 ? "1 agent" : `${n.toLocaleString("en")} agents`);
+
+function acceptLabel(isRemoval: boolean, isPart: boolean, isAll: boolean, count: number): string {
+  const verb = isRemoval ? "Accept removal" : "Accept";
+  if (isPart) return `${verb} for this part`;
+  return isAll && count > 1
+    ? `${verb} for all ${agentCount(count)}`
+    : `${verb} for ${agentCount(count)}`;
+}
 
 interface FollowerRowProps {
   agent: PendingFollower;

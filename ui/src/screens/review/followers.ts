@@ -13,12 +13,22 @@ import { DEFAULTS_ID } from "../../api/pins";
 type Template = NonNullable<TemplateReviewQuery["template"]>;
 export type Follower = NonNullable<Template["followers"]>["items"][number];
 
+interface Offer {
+  latestSha?: string | null;
+  latestSource?: string | null;
+  updateAvailable: boolean;
+}
+
+/** Whether the defaults offer the text; a removed file is offered by no layer. */
+const isOfferOfDefaults = ({ latestSha, latestSource, updateAvailable }: Offer) =>
+  latestSource === "defaults" || (!latestSha && updateAvailable);
+
 async function loadFollowers(id: string, after: string, signal: AbortSignal) {
   if (id !== DEFAULTS_ID) return graphql(TemplateReview, { id, after }, signal);
   const { agents } = await graphql(DefaultsReview, { after }, signal);
   const items = (agents?.items ?? []).map(({ pins, ...agent }) => ({
     ...agent,
-    pins: pins?.filter(({ latestSource }) => latestSource === "defaults") ?? null,
+    pins: pins?.filter(isOfferOfDefaults) ?? null,
   }));
   const followers = { items, next: agents?.next ?? null };
   return { template: { id, name: "Defaults", followerCount: null, followers } };
@@ -56,7 +66,8 @@ export interface PendingFollower {
 }
 export interface PendingFile {
   path: string;
-  latest: string;
+  /** Null for the removal of the file. */
+  latest: string | null;
   count: number;
   groups: FollowerGroup[];
 }
@@ -66,8 +77,8 @@ export function groupPendingFiles(followers: readonly Follower[]): PendingFile[]
   const files = new Map<string, PendingFile>();
   for (const { pins, ...agent } of followers) {
     for (const pin of pins ?? []) {
-      if (!pin.latestSha || !(pin.updateAvailable || pin.newlyOffered)) continue;
-      const newFile = { path: pin.path, latest: pin.latestSha, count: 0, groups: [] };
+      if (!(pin.updateAvailable || pin.newlyOffered)) continue;
+      const newFile = { path: pin.path, latest: pin.latestSha ?? null, count: 0, groups: [] };
       const file = files.get(pin.path) ?? newFile;
       files.set(pin.path, file);
       file.count += 1;

@@ -1,11 +1,10 @@
 // The defaults: base files of every template and agent, and updates of the packaged ones.
 
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "react-router";
+import { Link, Outlet } from "react-router";
 import { DEFAULTS } from "../../api/files";
 import { defaultsQuery } from "../../api/templates";
-import { Screen } from "../../components/screen";
-import { FileBrowser } from "../files/file-browser";
+import { Screen, Tabs } from "../../components/screen";
 import { PackagedDefaults } from "./packaged-defaults";
 
 export default function Defaults() {
@@ -20,7 +19,14 @@ export default function Defaults() {
       }
     >
       {data && <PackagedDefaults status={data} />}
-      <FileBrowser scope={DEFAULTS} />
+      <Tabs
+        label="Defaults"
+        tabs={[
+          { to: ".", name: "Files", end: true },
+          { to: "updates", name: "Updates" },
+        ]}
+      />
+      <Outlet context={DEFAULTS} />
     </Screen>
   );
 }

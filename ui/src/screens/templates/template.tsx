@@ -55,6 +55,7 @@ function TemplateDetails({ template }: { template: Template }) {
         tabs={[
           { to: ".", name: "Files", end: true },
           { to: "skills", name: "Skills" },
+          { to: "updates", name: "Updates" },
         ]}
       />
       <Outlet context={scope} />
