@@ -55,7 +55,15 @@ if TYPE_CHECKING:
         Secret,
         Tenant,
     )
-    from carrel_client.agents import Agent, Connection, ConnectionSnippet, Template
+    from carrel_client.agents import (
+        Agent,
+        AgentOutcome,
+        AgentOutcomes,
+        Connection,
+        ConnectionSnippet,
+        FileEffect,
+        Template,
+    )
     from carrel_client.approvals import Approval
     from carrel_client.client import AsyncClient, Client
     from carrel_client.comparison import ComparedFile, ComparedPath, ComparedSide, Comparison
@@ -117,7 +125,15 @@ _MODULES: Final = {
         *("Person", "Secret", "Tenant"),
     ),
     "runtimes.agent_run": ("AgentRun", "RunTool", "agent_run"),
-    "agents": ("Agent", "Connection", "ConnectionSnippet", "Template"),
+    "agents": (
+        "Agent",
+        "AgentOutcome",
+        "AgentOutcomes",
+        "FileEffect",
+        "Connection",
+        "ConnectionSnippet",
+        "Template",
+    ),
     "approvals": ("Approval",),
     "client": ("AsyncClient", "Client"),
     "comparison": ("ComparedFile", "ComparedPath", "ComparedSide", "Comparison"),
@@ -157,6 +173,8 @@ _LAZY: Final = {name: module for module, names in _MODULES.items() for name in n
 __all__ = [
     "CONNECTED",
     "Agent",
+    "AgentOutcome",
+    "AgentOutcomes",
     "AgentRun",
     "AgentWorkspace",
     "Approval",
@@ -203,6 +221,7 @@ __all__ = [
     "Explanation",
     "File",
     "FileChange",
+    "FileEffect",
     "FileReview",
     "FileRow",
     "Files",

@@ -85,6 +85,41 @@ class Template(Model):
     updated_at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileEffect(Model):
+    """Effect of a change on one file of an agent."""
+
+    path: str
+    effect: str
+    """added, removed, content, source, offered or rewritten."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentOutcome(Model):
+    """Result for one agent."""
+
+    agent_id: str
+    """Id, or the name that was not found."""
+    slug: str
+    name: str
+    changed: bool
+    error: str | None
+    files: tuple[FileEffect, ...] = model_list_field(FileEffect)
+    """Of a dry run."""
+    erased: Mapping[str, int] | None = None
+    """Sessions, memories, keys and files that a deletion erases; of a dry run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentOutcomes(Model):
+    """Results of a change of many agents."""
+
+    dry_run: bool
+    changed: int
+    failed: int
+    results: tuple[AgentOutcome, ...] = model_list_field(AgentOutcome)
+
+
 class Agents(Resource[Driver]):
     """The agents of the tenant."""
 
@@ -204,6 +239,55 @@ class Agents(Resource[Driver]):
         return model_from_json(Agent, changed)
 
     @operation
+    def change_many(  # noqa: PLR0913 - the fields of a change, by name
+        self,
+        agents: Sequence[str] | None = None,
+        *,
+        filter: Mapping[str, str] | None = None,
+        template_id: str | Unset | None = UNSET,
+        human_pair_id: str | Unset | None = UNSET,
+        add_tags: Sequence[str] | Unset = UNSET,
+        remove_tags: Sequence[str] | Unset = UNSET,
+        delete: bool | Unset = UNSET,
+        dry_run: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Steps[AgentOutcomes]:
+        """Move, re-pair, tag or delete agents: those named, or those that meet the filter.
+
+        ``agents`` are ids or slugs; ``filter`` has the conditions of ``list``, and an empty one is
+        met by all. A refusal for one agent stops no other. A dry run stores nothing and says what
+        would change. Raises NotFound if there is no such template or person.
+        """
+        change = {
+            "template_id": template_id,
+            "human_pair_id": human_pair_id,
+            "add_tags": add_tags if isinstance(add_tags, Unset) else [*add_tags],
+            "remove_tags": remove_tags if isinstance(remove_tags, Unset) else [*remove_tags],
+            "delete": delete,
+        }
+        selection = {
+            "agents": None if agents is None else [*agents],
+            "filter": None if filter is None else {**filter},
+        }
+        body = {**drop_none(selection), "change": patch_body(change), "dryRun": dry_run}
+        path = api_path("agent-changes")
+        outcomes = yield from send_json("POST", path, body, idempotency_key=idempotency_key)
+        return model_from_json(AgentOutcomes, outcomes)
+
+    @operation
+    def duplicate(
+        self, agent: str, slug: str, name: str = "", *, idempotency_key: str | None = None
+    ) -> Steps[Agent]:
+        """Create an agent with the own files, pins and settings of another one.
+
+        Without its memories, notes, sessions, keys and items. Raises Conflict if the slug is in
+        use.
+        """
+        path, body = api_path("agents", agent, "duplicate"), {"slug": slug, "name": name or slug}
+        created = yield from send_json("POST", path, body, idempotency_key=idempotency_key)
+        return model_from_json(Agent, created)
+
+    @operation
     def delete(self, agent: str, *, idempotency_key: str | None = None) -> Steps[None]:
         """Delete an agent and the keys that are bound to it."""
         request = HttpRequest("DELETE", api_path("agents", agent))
@@ -256,6 +340,19 @@ class Templates(Resource[Driver]):
         path, body = api_path("templates", template), patch_body({"slug": slug, "name": name})
         changed = yield from send_json("PATCH", path, body, idempotency_key=idempotency_key)
         return model_from_json(Template, changed)
+
+    @operation
+    def duplicate(
+        self, template: str, slug: str, name: str = "", *, idempotency_key: str | None = None
+    ) -> Steps[Template]:
+        """Create a template with the files of another one; its agents stay there.
+
+        Raises Conflict if the slug is in use.
+        """
+        path = api_path("templates", template, "duplicate")
+        body = {"slug": slug, "name": name or slug}
+        created = yield from send_json("POST", path, body, idempotency_key=idempotency_key)
+        return model_from_json(Template, created)
 
     @operation
     def delete(self, template: str, *, idempotency_key: str | None = None) -> Steps[None]:

@@ -230,6 +230,38 @@ async def commit_changes(  # noqa: PLR0913 - keyword options of one commit
     raise _commit_refusal(outcome)
 
 
+async def commit_each(
+    ports: Ports,
+    author: Actor | str,
+    reason: str,
+    plans: Sequence[tuple[RecordChange, FileDrafts]],
+    collection_revisions: Sequence[CollectionRevision] = (),
+) -> tuple[Refusal | None, ...]:
+    """Apply each change with its file drafts; return why it was refused, in order.
+
+    A refusal does not affect the others; Busy means that the decision must be repeated.
+    """
+    now, (name, key) = ports.clock.now(), author_and_key(author)
+    commits = [
+        Commit(
+            drafts.writes,
+            name,
+            reason,
+            now,
+            expects=drafts.expects,
+            changes=(change,),
+            collection_revisions=tuple(collection_revisions),
+            path_checks=drafts.path_checks,
+            key=key,
+        )
+        for change, drafts in plans
+    ]
+    outcomes = await ports.trees.commit(commits) if commits else ()
+    return tuple(
+        None if isinstance(outcome, Applied) else _commit_refusal(outcome) for outcome in outcomes
+    )
+
+
 def _commit_refusal(outcome: Outcome) -> Refusal:
     """Refusal of a commit; Busy if the decision must be repeated."""
     if isinstance(outcome, PathOccupied):

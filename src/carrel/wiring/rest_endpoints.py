@@ -17,6 +17,7 @@ from carrel.server.rest.accounts import (
 )
 from carrel.server.rest.agents import (
     agents,
+    bulk_changes,
     dreams,
     git,
     items,
@@ -69,6 +70,7 @@ _MODULES: Final = (
     webhooks,
     templates,
     agents,
+    bulk_changes,
     pins,
     pin_decisions,
     reviews,

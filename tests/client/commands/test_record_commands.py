@@ -125,3 +125,35 @@ def test_options_of_a_group_hold_for_its_subcommands(carrel: CarrelCommand, suff
     assert '"slug": ' in carrel.output(*arguments)
     refused = carrel("templates", "--token", "wrong", "show", suffix)
     assert refused.exit_code == 1
+
+
+def test_many_agents_are_changed_after_a_dry_run(carrel: CarrelCommand, suffix: str) -> None:
+    template, slugs = f"t{suffix}", [f"{letter}{suffix}" for letter in "ab"]
+    carrel.output("templates", "create", template)
+    for slug in slugs:
+        carrel.output("agents", "create", slug, "--tag", suffix)
+    change = ("agents", "change-many", "--tagged", suffix, "--template", template)
+    dry = carrel.json(*change, "--dry-run")
+    assert (dry["dryRun"], dry["changed"]) == (True, 2)
+    assert carrel.json("agents", "show", slugs[0])["templateId"] is None
+    assert carrel(*change).exit_code == 1
+    assert "changed" in carrel.output(*change, "--yes")
+    assert carrel.json("agents", "show", slugs[0])["templateId"] is not None
+    both = (*slugs, "--remove-tag", suffix, "--add-tag", "x")
+    assert carrel.json("agents", "change-many", *both, "--yes")["changed"] == 2
+    assert carrel.json("agents", "show", slugs[1])["tags"] == ["x"]
+    missing = carrel("agents", "change-many", f"c{suffix}", "--delete", "--yes")
+    assert (missing.exit_code, "no such agent" in missing.stdout) == (1, True)
+    for wrong in ((), (slugs[0], "--all", "--delete"), (slugs[0],)):
+        assert carrel("agents", "change-many", *wrong).exit_code == 2
+    assert carrel.json("agents", "change-many", *slugs, "--delete", "--yes")["changed"] == 2
+
+
+def test_agents_and_templates_are_duplicated(carrel: CarrelCommand, suffix: str) -> None:
+    carrel.output("templates", "create", f"t{suffix}")
+    carrel.output("agents", "create", f"a{suffix}", "--template", f"t{suffix}")
+    copy = carrel.json("agents", "duplicate", f"a{suffix}", f"b{suffix}", "--name", "Bea")
+    original = carrel.json("agents", "show", f"a{suffix}")
+    assert (copy["name"], copy["templateId"]) == ("Bea", original["templateId"])
+    id = carrel.output("templates", "duplicate", f"t{suffix}", f"u{suffix}").strip()
+    assert carrel.json("templates", "show", f"u{suffix}")["id"] == id

@@ -9,14 +9,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from carrel.actions.accounts.keys import by_agent_index
+from carrel.actions.agents.agent_plans import (
+    CHANGE_REASON,
+    AgentUpdate,
+    plan_changes,
+    updated_agent,
+)
 from carrel.actions.agents.erasure import erase_agent
 from carrel.actions.overlay.agent_layers import load_placeholder_values
-from carrel.actions.overlay.managed_files import (
-    AgentWithVariables,
-    draft_identity_file,
-    draft_user_files,
-)
-from carrel.actions.overlay.path_clashes import check_new_stack
+from carrel.actions.overlay.managed_files import AgentWithVariables, draft_user_files
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.actions.records import (
     FileDrafts,
@@ -83,7 +84,7 @@ async def create(
     Every pinned file is pinned at its current version. Raises Conflict if the slug is in use, and
     NotFound for an unknown template or person.
     """
-    expected_revisions = await _load_expected_revisions(ports, actor.tenant)
+    expected_revisions = await load_expected_revisions(ports, actor.tenant)
     rules = await load_rules(ports, actor.tenant)
     new = rules.redact_fields(new)
     slug, name = parse_unreserved_slug(new.slug), parse_agent_name(new.name)
@@ -128,29 +129,24 @@ async def patch(
 
     A new name is written to IDENTITY.md; a new name, human or template to USER.md. Pins stay.
     """
-    expected_revisions = await _load_expected_revisions(ports, actor.tenant)
+    expected_revisions = await load_expected_revisions(ports, actor.tenant)
     rules = await load_rules(ports, actor.tenant)
     existing = await get(ports, actor, name)
     current = agent_from_record(existing)
     agent = await _apply_patch(ports, actor, existing, rules.redact_fields(fields))
     if agent == current:
         return existing
-    change = agent_change(existing.tenant, existing.id, agent, existing)
-    changed = record_after(change, 0, existing)
-    drafts = await _dependent_files(ports, rules, current, changed)
-    if agent.template_id != current.template_id:
-        path_checks = await check_new_stack(ports, changed, rules.policy.classes)
-        drafts += FileDrafts(path_checks=tuple(path_checks))
+    [plan] = await plan_changes(ports, rules, [AgentUpdate(existing, agent)])
     committed_at = await commit_changes(
         ports,
         actor,
-        "change an agent",
-        [change],
+        CHANGE_REASON,
+        [plan.change],
         collection_revisions=[*expected_revisions, *rules.collection_revisions],
         idempotency_key=idempotency_key,
-        drafts=drafts,
+        drafts=plan.drafts,
     )
-    return record_after(change, committed_at, existing)
+    return record_after(plan.change, committed_at, existing)
 
 
 async def delete(
@@ -193,7 +189,7 @@ async def _delete_with_keys(
     return existing
 
 
-async def _load_expected_revisions(ports: Ports, tenant: str) -> list[CollectionRevision]:
+async def load_expected_revisions(ports: Ports, tenant: str) -> list[CollectionRevision]:
     """Revisions of the templates, people and tenant that the decision reads."""
     return await load_collection_revisions(
         ports, tenant, (RecordType.TEMPLATE, RecordType.PERSON, RecordType.TENANT)
@@ -220,24 +216,26 @@ async def _apply_patch(
     ports: Ports, actor: Actor, existing: Record, fields: Mapping[str, Any]
 ) -> AgentRecord:
     current = agent_from_record(existing)
-    agent = replace(current, **fields)
-    if "slug" in fields:
-        parse_unreserved_slug(agent.slug)
-    if "name" in fields:
-        agent = replace(agent, name=parse_agent_name(agent.name))
+    fields = await resolve_references(ports, actor, fields)
+    agent = updated_agent(current, fields)
     if "config" in fields:
         agent = replace(agent, config=await _validate_config(ports, existing.id, agent.config))
         reviewed = parse_config(current.config).dreaming.review
         if reviewed and not parse_config(agent.config).dreaming.review:
             actor.require_person_admin("end the review of dreams")
-    if "tags" in fields:
-        agent = replace(agent, tags=parse_tags(agent.tags))
+    return agent
+
+
+async def resolve_references(
+    ports: Ports, actor: Actor, fields: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the fields with the template's id. Raises NotFound for a template or person."""
+    resolved = dict(fields)
     if "template_id" in fields:
-        template_id = await _resolve_template_id(ports, actor, agent.template_id)
-        agent = replace(agent, template_id=template_id)
+        resolved["template_id"] = await _resolve_template_id(ports, actor, fields["template_id"])
     for name in {"human_pair_id", "owner_id"} & fields.keys():
         await _check_person_id(ports, actor, fields[name])
-    return replace(agent, user_file=agent.user_file or agent.human_pair_id is not None)
+    return resolved
 
 
 async def _validate_config(ports: Ports, id: str, raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -276,22 +274,6 @@ async def _build_pin_set(
     unchanged = tuple(expect_unchanged(tree, path) for tree in layers for path in pins)
     writes, unwritten = plan_missing_pins(pin_tree, pins)
     return scope.name, FileDrafts(writes, unchanged + unwritten)
-
-
-async def _dependent_files(
-    ports: Ports, rules: TenantRules, old: AgentRecord, record: Record
-) -> FileDrafts:
-    """Draft the files generated from the agent's fields."""
-    drafts, new = FileDrafts(), agent_from_record(record)
-    if old.name != new.name:
-        drafts += await draft_identity_file(ports, rules, record, new.name)
-    if new.user_file and (old.name, old.human_pair_id, old.template_id) != (
-        new.name,
-        new.human_pair_id,
-        new.template_id,
-    ):
-        drafts += await _user_file(ports, rules, record)
-    return drafts
 
 
 async def _user_file(ports: Ports, rules: TenantRules, agent: Record) -> FileDrafts:

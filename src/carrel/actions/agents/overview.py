@@ -27,7 +27,7 @@ from carrel.core.agents.agent import (
 from carrel.core.agents.layers import build_stack
 from carrel.core.agents.private_access import require_full_access
 from carrel.core.agents.tags import TAG_INDEX_PREFIX, by_tag_index
-from carrel.core.errors import NotFound
+from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay.agent_resolution import AgentFileResolver, overridden_paths
 from carrel.core.overlay.compose import Workspace, compose, resolve
@@ -81,6 +81,22 @@ async def list_agents(
         return await _list_by_prefix(ports, actor, matching, filter.name_prefix, cursor, limit)
     return await list_page(
         ports, actor.tenant, RecordType.AGENT, matching=matching, cursor=cursor, limit=limit
+    )
+
+
+async def find_agents(
+    ports: Ports, actor: Actor, filter: AgentFilter, max_agents: int
+) -> tuple[Record, ...]:
+    """Find every agent that meets the conditions.
+
+    Raises NotFound for an unknown template, ValidationError if there are more than `max_agents`.
+    """
+    matching = await _record_filter(ports, actor, filter)
+    count = await ports.records.count_matching(actor.tenant, RecordType.AGENT, matching)
+    if count > max_agents:
+        raise ValidationError(f"{count} agents are selected: at most {max_agents} at once")
+    return await ports.records.list_matching(
+        actor.tenant, RecordType.AGENT, matching, limit=max_agents
     )
 
 

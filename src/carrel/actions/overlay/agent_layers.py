@@ -137,6 +137,21 @@ async def load_placeholder_values(
     return placeholder_values(agent, tenant, human)
 
 
+async def load_many_placeholder_values(
+    ports: Ports, tenant: str, agents: Sequence[Record]
+) -> tuple[PlaceholderValues, ...]:
+    """Load the placeholder values of each agent, with two queries."""
+    [tenant_record] = await ports.records.get(tenant, RecordType.TENANT, [tenant])
+    pairs = [agent_from_record(agent).human_pair_id for agent in agents]
+    ids = sorted({pair for pair in pairs if pair})
+    people = await ports.records.get(tenant, RecordType.PERSON, ids) if ids else ()
+    humans = {person.id: person for person in people if person}
+    return tuple(
+        placeholder_values(agent, tenant_record, humans.get(pair or ""))
+        for agent, pair in zip(agents, pairs, strict=True)
+    )
+
+
 def placeholder_values(
     agent: Record, tenant: Record | None, human: Record | None
 ) -> PlaceholderValues:

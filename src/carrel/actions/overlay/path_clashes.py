@@ -173,15 +173,21 @@ async def _find_occupants(ports: Ports, scopes: Stack, path: Path) -> Sequence[t
     return occupants
 
 
-async def check_new_stack(
-    ports: Ports, agent: Record, classes: FileClassRules
-) -> Sequence[ExpectPathFree]:
-    """Check an agent's own files against another template. Raises Conflict.
+async def check_new_stacks(
+    ports: Ports, agents: Sequence[Record], classes: FileClassRules
+) -> tuple[Sequence[ExpectPathFree], ...]:
+    """Check the own files of each agent against another template, with one read of trees.
 
-    Returns the checks that the commit must repeat: of its own files in the lower layers, and the
-    reverse.
+    Returns the checks that each commit must repeat: of its own files in the lower layers, and the
+    reverse. Raises Conflict.
     """
-    trees = await ports.trees.read(build_stack(agent))
+    stacks = [build_stack(agent) for agent in agents]
+    scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
+    trees = dict(zip(scopes, await ports.trees.read(scopes), strict=True)) if scopes else {}
+    return tuple(_check_new_stack([trees[scope] for scope in stack], classes) for stack in stacks)
+
+
+def _check_new_stack(trees: Layers, classes: FileClassRules) -> Sequence[ExpectPathFree]:
     paths = {path for tree in trees for path in tree.heads if tree.entry(path)}
     for protected, other in classes.find_collisions(paths):
         raise Conflict(f"{other} collides on some file systems with {protected}", path=other.text)

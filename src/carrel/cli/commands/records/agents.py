@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from carrel.cli.commands.records.agent_changes import change_many, duplicate_agent
 from carrel.cli.commands.records.subcommands import RecordKind, add_delete, add_show
 from carrel.cli.connection import run_on_server
 from carrel.cli.console import server_options
@@ -152,3 +153,5 @@ _KIND: Final = RecordKind(
 )
 add_show(agents, _KIND)
 add_delete(agents, _KIND)
+agents.add_command(change_many)
+agents.add_command(duplicate_agent)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from carrel.cli.commands.records.agent_changes import duplicate_template
 from carrel.cli.commands.records.subcommands import RecordKind, add_delete, add_show
 from carrel.cli.connection import run_on_server
 from carrel.cli.console import server_options
@@ -81,3 +82,4 @@ _KIND: Final = RecordKind(
 )
 add_show(templates, _KIND)
 add_delete(templates, _KIND)
+templates.add_command(duplicate_template)

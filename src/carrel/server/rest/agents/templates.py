@@ -49,7 +49,7 @@ class TemplatePageModel(ResponseModel, frozen=True):
     total: Total
 
 
-async def _load_models(
+async def load_template_models(
     request: Request[Any, Any], records: Sequence[Record]
 ) -> list[TemplateModel]:
     ids = [record.id for record in records]
@@ -81,7 +81,7 @@ async def _get_created(request: Request[CreateTemplateBody]) -> Record:
 
 
 _TEMPLATES: Final = RecordCollection(
-    "templates", "/v1/templates", "Templates", TemplateModel, _load_models, templates.get
+    "templates", "/v1/templates", "Templates", TemplateModel, load_template_models, templates.get
 )
 ENDPOINTS: Final = (
     _TEMPLATES.list(
