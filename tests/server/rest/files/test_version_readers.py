@@ -30,8 +30,8 @@ async def ada(server: FullApp) -> httpx.AsyncClient:
     return client
 
 
-async def put(client: httpx.AsyncClient, scope: str, text: str) -> None:
-    answer = await client.put(f"/v1/{scope}/files/SOUL.md", json={"content": text})
+async def put(client: httpx.AsyncClient, scope: str, text: str, path: str = "SOUL.md") -> None:
+    answer = await client.put(f"/v1/{scope}/files/{path}", json={"content": text})
     assert answer.is_success, answer.text
 
 
@@ -39,12 +39,14 @@ async def start(client: httpx.AsyncClient, agent: str) -> str:
     return str((await client.post("/v1/runs", json={"agentId": agent})).json()["runId"])
 
 
-async def readers(client: httpx.AsyncClient, scope: str, version: int, **query: Any) -> list[str]:
+async def readers(
+    client: httpx.AsyncClient, scope: str, version: int, path: str = "SOUL.md", **query: Any
+) -> list[str]:
     ids: list[str] = []
     cursor: str | None = ""
     while cursor is not None:
         parameters = {"version": version, **query, **({"cursor": cursor} if cursor else {})}
-        answer = await client.get(f"/v1/{scope}/files/SOUL.md/readers", params=parameters)
+        answer = await client.get(f"/v1/{scope}/files/{path}/readers", params=parameters)
         assert answer.status_code == 200, answer.text
         ids += [item["runId"] for item in answer.json()["items"]]
         cursor = answer.json()["next"]
@@ -70,6 +72,39 @@ async def test_a_version_names_the_runs_that_read_it_from_its_layer(
     assert await readers(ada, "templates/sales", 1) == [first[1]]
     missing = await ada.get("/v1/templates/sales/files/SOUL.md/readers", params={"version": 9})
     assert missing.status_code == 404
+
+
+async def test_an_override_with_the_number_of_the_templates_version_is_not_that_version(
+    ada: httpx.AsyncClient,
+) -> None:
+    await put(ada, "templates/sales", "one")
+    await put(ada, "agents/marco", "mine")
+    inherited, _ = await start(ada, "kate"), await start(ada, "marco")
+    assert await readers(ada, "templates/sales", 1) == [inherited]
+
+
+async def test_a_pin_of_a_version_has_read_it_also_after_later_versions(
+    ada: httpx.AsyncClient,
+) -> None:
+    rules = "GUARDRAILS.md"
+    for number in (1, 2):
+        await put(ada, "templates/sales", f"rules {number}", rules)
+        pins = (await ada.get("/v1/agents/kate/pins")).json()["items"]
+        [pin] = [pin for pin in pins if pin["path"] == rules]
+        accepted = {"sha256": pin["latestSha256"]}
+        assert (await ada.post(f"/v1/agents/kate/pins/{rules}/accept", json=accepted)).is_success
+    second = await start(ada, "kate")
+    await put(ada, "templates/sales", "rules 3", rules)
+    again = await start(ada, "kate")
+    await start(ada, "marco")
+
+    assert await readers(ada, "templates/sales", 2, rules) == [again, second]
+    assert await readers(ada, "templates/sales", 1, rules) == []
+    assert await readers(ada, "templates/sales", 3, rules) == []
+    body = {"slug": "vera", "name": "Vera", "templateId": "sales"}
+    assert (await ada.post("/v1/agents", json=body)).is_success
+    newest = await start(ada, "vera")
+    assert await readers(ada, "templates/sales", 3, rules) == [newest]
 
 
 async def test_runs_of_private_agents_are_not_listed_for_others(
