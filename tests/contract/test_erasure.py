@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from tests.support.commits import AGENT, TEMPLATE, commit, put_text, read_texts, start_run, write
 from tests.support.contract_stores import LARGE_BLOB_STORES, Ports
 from tests.support.populated_store import NOW
@@ -29,6 +30,10 @@ async def test_an_erased_scope_has_no_files_history_or_snapshots_and_the_store_i
     for text in ("first", "second", None, "third"):
         await put_text(ports, text, at=NOW)
     await start_run(ports, "run_1")
+    [started] = await ports.runs.get("acme", ["run_1"])
+    assert started is not None
+    failed = replace(started, status=RunStatus.RUNNING, reason="no answer about the plan")
+    assert await ports.runs.update(failed, started)
     [before] = await ports.trees.revisions([AGENT])
     assert await ports.erasure.erase_scopes([AGENT], NOW) == 4
     [tree] = await ports.trees.read([AGENT])
@@ -38,6 +43,7 @@ async def test_an_erased_scope_has_no_files_history_or_snapshots_and_the_store_i
     assert run is not None
     assert (run.status, run.ended_at) == (RunStatus.CANCELLED, NOW)
     assert (run.snapshot_kept, run.snapshot, run.variables) == (False, (), {})
+    assert not run.reason
     assert await ports.trees.revisions([AGENT]) == (before + 1,)
     assert await find_problems(ports) == []
 

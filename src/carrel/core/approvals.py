@@ -285,6 +285,8 @@ def _index_keys(approval: Approval) -> tuple[str, ...]:
     index_keys.append(approval_index_key(agent=approval.agent, status=approval.status))
     if approval.status is ApprovalStatus.REQUESTED and approval.session is not None:
         index_keys.append(session_index_key(approval.agent, approval.session))
+    if not approval.is_final and approval.run is not None:
+        index_keys.append(open_run_index_key(approval.run))
     return tuple(index_keys)
 
 
@@ -297,6 +299,11 @@ def approval_index_key(*, agent: str | None = None, status: ApprovalStatus | Non
 def session_index_key(agent: str, session: str) -> str:
     """Index key of open approvals that a new message in the session supersedes."""
     return f"session:{agent}:{session}"
+
+
+def open_run_index_key(run: str) -> str:
+    """Index key of a run's approvals that are not closed: while there is one, the run waits."""
+    return f"open-run:{run}"
 
 
 def scoped_call_name(

@@ -46,7 +46,7 @@ from carrel.core.approvals import ApprovalStatus
 from carrel.core.errors import Forbidden, ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.redaction.text_purge import MARKER
-from carrel.core.runs import Audience
+from carrel.core.runs import Audience, RunStatus
 from carrel.ports import Ports
 from carrel.ports.sandbox import CommandSpec, FileKind, InputFile, ResourceLimits
 
@@ -78,6 +78,9 @@ async def live(ports: Ports, owner: Actor) -> str:
         options = WriteOptions(type=type)
         await files.put(ports, stack, typed, content, owner, options)
     run = await runs.start(ports, owner, RunRequest(agent="cook", variables={"topic": SECRET}))
+    failed = await runs.start(ports, owner, RunRequest(agent="cook"))
+    reason = f"no answer about {SECRET}"
+    await runs.update(ports, owner, failed.id, status=RunStatus.FAILED, reason=reason)
     await memories.remember(ports, owner, "cook", NewMemory(f"{SECRET} is a fact"))
     await memories.recall(ports, owner, "cook", f"{SECRET} fact")
     await items.put(ports, owner, "cook", "list", SECRET)

@@ -8,6 +8,8 @@ import pytest
 from tests.support.stores import advance_clock
 
 from carrel.actions import run_reports
+from carrel.actions.approvals import approvals, transitions
+from carrel.actions.approvals.approvals import ApprovalRequest
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.runs import runs
@@ -15,8 +17,9 @@ from carrel.actions.runs.run_request import RunRequest
 from carrel.core.access import Actor
 from carrel.core.errors import Conflict, ValidationError
 from carrel.core.identifiers import Path
-from carrel.core.runs import Run, RunStatus
+from carrel.core.runs import Audience, Run, RunStatus
 from carrel.core.store.event import EventFilter
+from carrel.core.store.record import RecordType
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
@@ -90,6 +93,30 @@ async def test_a_write_extends_the_lease(short: Ports) -> None:
     await files.put(short, (ADA.scope,), Path("SOUL.md"), b"kind", ADA, options)
     advance_clock(short, 9 * MINUTE)
     assert await run_reports.abandon_silent_runs(short) == 0
+
+
+async def test_a_run_that_waits_for_an_approval_keeps_its_lease_until_it_is_closed(
+    anywhere: Ports,
+) -> None:
+    short = replace(anywhere, run_lease_ms=10 * MINUTE)
+    waiting, silent = await start(short), await start(short)
+    call = ApprovalRequest(
+        agent="agt_1", tool="bash", arguments={}, mode=Audience.MAIN, run=waiting.id
+    )
+    approval = await approvals.request_approval(short, ADA, call)
+    for expected in (1, 0, 0):
+        advance_clock(short, 11 * MINUTE)
+        assert await run_reports.abandon_silent_runs(short) == expected
+    assert (await reload(short, silent)).status is RunStatus.ABANDONED
+    assert (await reload(short, waiting)).status is RunStatus.RUNNING
+
+    [record] = await short.records.get(ADA.tenant, RecordType.APPROVAL, [approval.id])
+    assert record is not None
+    await transitions.cancel(short, record, "superseded")
+    advance_clock(short, 9 * MINUTE)
+    assert await run_reports.abandon_silent_runs(short) == 0
+    advance_clock(short, 2 * MINUTE)
+    assert await run_reports.abandon_silent_runs(short) == 1
 
 
 async def test_an_abandoned_run_still_writes_and_ends_and_remembers_that_it_was_lost(

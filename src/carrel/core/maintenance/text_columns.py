@@ -23,7 +23,11 @@ class TextFormat(StrEnum):
 
 TEXT_COLUMNS: Final[Mapping[str, Mapping[str, TextFormat]]] = {
     "version": {"author": TextFormat.TEXT, "reason": TextFormat.TEXT},
-    "run": {"workflow": TextFormat.TEXT, "variables": TextFormat.JSON},
+    "run": {
+        "workflow": TextFormat.TEXT,
+        "variables": TextFormat.JSON,
+        "reason": TextFormat.TEXT,
+    },
     "event": {"payload": TextFormat.JSON},
     "audit": {
         "reason": TextFormat.TEXT,
