@@ -42,7 +42,7 @@ def test_the_sign_in_link_works_once(browser: Browser, live_server: ServerProces
     with sign_in(browser, live_server) as user:
         user.context.clear_cookies()
         user.page.goto(link)
-        expect(user.page.get_by_role("heading", name="Agents", exact=True)).to_be_visible()
+        expect(user.page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
         assert "code" not in user.page.url
         user.context.clear_cookies()
         user.page.goto("about:blank")

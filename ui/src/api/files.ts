@@ -1,6 +1,6 @@
 // Files of agents, templates, the defaults and shared workspaces, behind one interface.
 
-import { queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { api, type ResponseBody, unwrap, unwrapWithResponse } from "./client";
 
 export type FileScope =
@@ -96,11 +96,26 @@ export const deleteFile = (scope: FileScope, path: string, ifMatch?: string, rea
     }),
   );
 
+/** The newest versions of a file. */
 export const historyQuery = (scope: FileScope, path: string) =>
   queryOptions({
     queryKey: ["files", scope.kind, scope.id, "history", path],
     queryFn: () =>
       unwrap(api.GET(`${filePath(scope)}/history`, { params: { path: pathParams(scope, path) } })),
+  });
+
+/** All versions of a file, in pages. */
+export const historyPagesQuery = (scope: FileScope, path: string) =>
+  infiniteQueryOptions({
+    queryKey: ["files", scope.kind, scope.id, "history-pages", path],
+    queryFn: ({ pageParam }) =>
+      unwrap(
+        api.GET(`${filePath(scope)}/history`, {
+          params: { path: pathParams(scope, path), query: pageParam ? { cursor: pageParam } : {} },
+        }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: ({ next }) => next,
   });
 
 /** The stored text of one version, which never changes. */

@@ -1,6 +1,6 @@
 // History of a file: versions, diffs and restore.
 
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "react-router";
 import { useAuthorNames } from "../../api/authors";
@@ -12,7 +12,7 @@ import {
   type FileExplanation,
   type FileScope,
   fileReference,
-  historyQuery,
+  historyPagesQuery,
   restoreFile,
   type Version,
 } from "../../api/files";
@@ -86,7 +86,7 @@ export function HistoryPanel(props: HistoryProps) {
 }
 
 function Versions({ layer, ...props }: HistoryProps & { layer: FileScope }) {
-  const query = useQuery(historyQuery(layer, props.path));
+  const query = useInfiniteQuery(historyPagesQuery(layer, props.path));
   const [compared, setCompared] = useState<number[]>([]);
   const [openVersion, setOpenVersion] = useState<number | null>(null);
   const pair = compared.length === 2 ? compared.toSorted((a, b) => a - b) : null;
@@ -100,7 +100,7 @@ function Versions({ layer, ...props }: HistoryProps & { layer: FileScope }) {
     return <p className="faint">No versions.</p>;
   return (
     <QueryResult query={query} label="Loading history">
-      {({ items, next }) => (
+      {({ pages }) => (
         <>
           {pair && (
             <section className="stack tight" aria-label="Comparison">
@@ -123,25 +123,37 @@ function Versions({ layer, ...props }: HistoryProps & { layer: FileScope }) {
               <VersionDiff layer={layer} path={props.path} from={pair[0] ?? 0} to={pair[1] ?? 0} />
             </section>
           )}
-          {!pair && items.length > 1 && <p className="faint">Select two versions to compare.</p>}
+          {!pair && (pages[0]?.items.length ?? 0) > 1 && (
+            <p className="faint">Select two versions to compare.</p>
+          )}
           <ol className="versions">
-            {items.map((version, index) => (
-              <VersionItem
-                key={version.version}
-                {...props}
-                layer={layer}
-                version={version}
-                isNewest={index === 0}
-                isCompared={compared.includes(version.version)}
-                onCompare={() => toggle(version.version)}
-                isOpen={openVersion === version.version}
-                onOpen={() =>
-                  setOpenVersion(openVersion === version.version ? null : version.version)
-                }
-              />
-            ))}
+            {pages
+              .flatMap(({ items }) => items)
+              .map((version, index) => (
+                <VersionItem
+                  key={version.version}
+                  {...props}
+                  layer={layer}
+                  version={version}
+                  isNewest={index === 0}
+                  isCompared={compared.includes(version.version)}
+                  onCompare={() => toggle(version.version)}
+                  isOpen={openVersion === version.version}
+                  onOpen={() =>
+                    setOpenVersion(openVersion === version.version ? null : version.version)
+                  }
+                />
+              ))}
           </ol>
-          {next && <p className="faint">Older versions are available through the API.</p>}
+          {query.hasNextPage && (
+            <Button
+              small
+              busy={query.isFetchingNextPage}
+              onClick={() => void query.fetchNextPage()}
+            >
+              Load older versions
+            </Button>
+          )}
         </>
       )}
     </QueryResult>

@@ -22,7 +22,7 @@ const ERRORS: Record<string, string> = {
 
 /** A return path on this site; never a foreign URL. */
 export function safeReturnPath(requested: string | null): string {
-  return requested && /^\/(?![/\\])/.test(requested) ? requested : "/agents";
+  return requested && /^\/(?![/\\])/.test(requested) ? requested : "/overview";
 }
 
 export default function SignIn() {
