@@ -29,6 +29,9 @@ def test_two_runs_are_compared(editor: AgentEditor, carrel: CarrelCommand) -> No
     assert "GUARDRAILS.md" not in output
     assert re.search(r"^GUARDRAILS.md +same ", carrel.output("compare", *sides, "--all"), re.M)
     assert "-Calm.\n+Bold.\n" in carrel.output("compare", *sides, "--diff")
+    assert carrel.output("diff", *sides) == carrel.output("compare", *sides, "--diff")
+    assert carrel.json("diff", *sides) == carrel.json("compare", *sides, "--diff")
+    assert carrel("diff", *sides, "--from", 1).exit_code == 2
     items = carrel.json("compare", *sides, "--prefix", "new")["items"]
     assert [(item["path"], item["status"]) for item in items] == [("new.md", "only-right")]
     refused = carrel("compare", "nothing", "defaults")

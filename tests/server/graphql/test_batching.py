@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path as File
 
@@ -12,13 +11,14 @@ from tests.server.graphql.test_overview import ROWS
 from tests.support.full_app import FullApp, create_rest_app
 from tests.support.graphql_client import GraphqlTenant, create_graphql_tenant, query_data, write
 from tests.support.services.files import fresh
+from tests.support.statement_log import StatementLog
 from tests.support.stores import ports_over
 
 from carrel.actions.accounts.credentials import authenticate
 from carrel.actions.agents import agents, overview
 from carrel.actions.files import files
 from carrel.actions.overlay import pin_reviews, stacks
-from carrel.adapters.sqlite import database, open_store, reader
+from carrel.adapters.sqlite import open_store
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path, Scope
@@ -36,21 +36,9 @@ REVIEWS = """query($n: Int!) { agents(first: $n) { items { id pins { path pinned
 MAX_STATEMENTS = 30
 
 
-class StatementLog(list[str]):
-    """Every statement on the readers' connections."""
-
-
 @pytest.fixture
 def statements(monkeypatch: pytest.MonkeyPatch) -> StatementLog:
-    statements, connect = StatementLog(), database.connect
-
-    def traced(file: File) -> sqlite3.Connection:
-        db = connect(file)
-        db.set_trace_callback(statements.append)
-        return db
-
-    monkeypatch.setattr(reader, "connect", traced)
-    return statements
+    return StatementLog(monkeypatch)
 
 
 @pytest.fixture

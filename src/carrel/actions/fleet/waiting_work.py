@@ -7,13 +7,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.actions.agent_access import has_full_access
+from carrel.actions.agent_access import has_full_access, list_agents_of_person
 from carrel.actions.records import Page
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_from_record
 from carrel.core.agents.private_access import opens_every_agent
 from carrel.core.approvals import ApprovalStatus, approval_index_key
-from carrel.core.memory.dream_records import PROPOSALS_INDEX_KEY
+from carrel.core.memory.dream_records import PROPOSALS_INDEX_KEY, proposed_index_key
 from carrel.core.store.record import Record, RecordType, decode_body
 from carrel.ports import Ports
 
@@ -52,12 +52,24 @@ class _AgentReference(Struct, frozen=True):
 
 
 async def count_waiting(ports: Ports, actor: Actor, type: RecordType, *, mine: bool) -> int:
-    """Count what waits and the caller may see; without reading it if that is everything."""
-    if opens_every_agent(actor) and not mine:
+    """Count what waits and the caller may see; without reading it if that is everything.
+
+    For callers who may open only some agents, reads as much as a page of `list_waiting` does: they
+    are not told of more.
+    """
+    if mine:
+        agents = await list_agents_of_person(ports, actor)
+        keys = [_index_key_of_agent(type, agent.id) for agent in agents]
+        return sum(await ports.records.count(actor.tenant, type, keys)) if keys else 0
+    if opens_every_agent(actor):
         [count] = await ports.records.count(actor.tenant, type, [_INDEX_KEYS[type]])
         return count
-    batches = _iter_batches(ports, actor, type, "", mine=mine)
-    return sum([len(visible) async for visible, _ in batches])
+    count = read_count = 0
+    async for visible, _ in _iter_batches(ports, actor, type, "", mine=False):
+        count, read_count = count + len(visible), read_count + 1
+        if read_count == _MAX_BATCHES:
+            break
+    return count
 
 
 async def list_waiting(
@@ -70,6 +82,8 @@ async def list_waiting(
     limit: int = 100,
 ) -> Page[WaitingRecord]:
     """List what waits, oldest first; pages as those of `list_waiting_pins`."""
+    if mine and not await count_waiting(ports, actor, type, mine=True):
+        return Page((), None)
     listed: list[WaitingRecord] = []
     read_count = 0
     async for visible, last in _iter_batches(ports, actor, type, cursor, mine=mine):
@@ -80,6 +94,13 @@ async def list_waiting(
         if read_count == _MAX_BATCHES:
             return Page(tuple(listed), last)
     return Page(tuple(listed), None)
+
+
+def _index_key_of_agent(type: RecordType, agent: str) -> str:
+    """Index key of what waits of one agent."""
+    if type is RecordType.DREAM:
+        return proposed_index_key(agent)
+    return approval_index_key(agent=agent, status=ApprovalStatus.REQUESTED)
 
 
 async def _iter_batches(

@@ -1,7 +1,8 @@
-"""`carrel diff` compares two versions of a file, `carrel compare` any two sides."""
+"""`carrel diff` compares two versions of a file or any two sides, as `carrel compare` does."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -24,19 +25,34 @@ _PAGE: Final = 500
 
 
 @click.command()
-@click.argument("file", type=FILE, metavar="WHERE/PATH")
+@click.argument("left", metavar="WHERE/PATH")
+@click.argument("right", required=False, metavar="[RIGHT]")
 @server_options
 @click.option(
     "--from", "old", type=click.IntRange(0), help="Version; 0 is the empty file before the first."
 )
 @click.option("--to", "new", type=click.IntRange(0), help="Version; the newest by default.")
-def diff(file: Target, as_json: bool, old: int | None, new: int | None, **options: Any) -> None:
-    """Compare two versions of a file.
+def diff(
+    left: str, right: str | None, as_json: bool, old: int | None, new: int | None, **options: Any
+) -> None:
+    """Compare two versions of a file, or two sides.
 
     By default the newest and the one before. WHERE is an agent, templates/NAME, defaults or
     workspaces/ID. For an agent, the versions of its own layer are compared. Exit code 0, whether
-    they differ or not. carrel compare compares agents, layers, runs and times.
+    they differ or not.
+
+    With a second argument, both are references of carrel compare, whose diffs are printed:
+
+    \b
+    carrel diff agent:ada agent:bob
+    carrel diff run:run_01 agent:ada/SOUL.md
     """
+    if right is not None:
+        if old is not None or new is not None:
+            raise click.UsageError("--from and --to are for one file; write @vN after a reference")
+        _compare(left, right, _DIFFERENT, {"diff": True}, options, as_json=as_json)
+        return
+    file: Target = FILE.convert(left, None, click.get_current_context())
     text = run_on_server(
         lambda client: files_of(client, file.owner).diff(file.path, old, new),
         options,
@@ -71,6 +87,19 @@ def compare(left: str, right: str, as_json: bool, with_same: bool, **options: An
 
     filters = {name: options.pop(name) for name in ("prefix", "raw", "diff")}
     statuses = () if with_same else _DIFFERENT
+    _compare(left, right, statuses, filters, options, as_json=as_json)
+
+
+def _compare(
+    left: str,
+    right: str,
+    statuses: Sequence[str],
+    filters: Mapping[str, Any],
+    options: Mapping[str, Any],
+    *,
+    as_json: bool,
+) -> None:
+    """Print the comparison of two references: a table, or diffs if the filters ask for them."""
 
     async def load(client: AsyncClient) -> list[ComparedPath]:
         rows: list[ComparedPath] = []

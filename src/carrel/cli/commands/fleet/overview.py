@@ -33,10 +33,9 @@ def overview(as_json: bool, days: int, mine: bool, **options: Any) -> None:
         print_json(facts)
         return
     waiting = facts["waiting"]
+    failed = _count(waiting["failedRuns"], "run")
     click.echo(_count(facts["agents"], "agent"))
-    click.echo(
-        f"waiting: {_waiting_text(waiting)}; {waiting['failedRuns']} runs failed in 24 hours"
-    )
+    click.echo(f"waiting: {_waiting_text(waiting)}; {failed} failed in 24 hours")
     click.echo(f"runs in {_count(days, 'day')}: {_runs_text(facts['runsByDay'])}")
     last = facts["memories"][-1]["total"]
     promoted = sum(day["promoted"] for day in facts["memories"])
