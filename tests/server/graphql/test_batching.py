@@ -8,10 +8,10 @@ from pathlib import Path as File
 import httpx
 import pytest
 from tests.server.graphql.test_overview import ROWS
+from tests.server.statement_log import StatementLog
 from tests.support.full_app import FullApp, create_rest_app
 from tests.support.graphql_client import GraphqlTenant, create_graphql_tenant, query_data, write
 from tests.support.services.files import fresh
-from tests.support.statement_log import StatementLog
 from tests.support.stores import ports_over
 
 from carrel.actions.accounts.credentials import authenticate

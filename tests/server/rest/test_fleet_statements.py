@@ -7,9 +7,9 @@ from pathlib import Path as File
 
 import httpx
 import pytest
+from tests.server.statement_log import StatementLog
 from tests.support.full_app import FullApp, create_rest_app
 from tests.support.services.files import fresh
-from tests.support.statement_log import StatementLog
 from tests.support.stores import ports_over
 
 from carrel.adapters.sqlite import open_store
