@@ -53,22 +53,36 @@ async def export_audit_entries(
 ) -> AsyncIterator[bytes]:
     """Export all entries, newest first, as CSV or as one JSON object a line.
 
-    One page of entries is in memory at a time.
+    Loads the first page before it returns, so that failures come before the response; afterwards
+    one page is in memory at a time.
     """
-    if as_csv:
-        yield _csv_lines([_CSV_COLUMNS])
-    before = ""
-    while True:
-        page = await list_audit_entries(ports, actor, filter, before=before, limit=_EXPORT_BATCH)
-        if page.items:
-            rows = [_export_row(entry) for entry in page.items]
-            if as_csv:
-                yield _csv_lines([[_cell(row[name]) for name in _CSV_COLUMNS] for row in rows])
-            else:
-                yield b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
-        if page.next is None:
-            return
-        before = page.next
+    page = await list_audit_entries(ports, actor, filter, limit=_EXPORT_BATCH)
+
+    async def iter_pages() -> AsyncIterator[Page[AuditEntry]]:
+        following = page
+        yield following
+        while following.next is not None:
+            following = await list_audit_entries(
+                ports, actor, filter, before=following.next, limit=_EXPORT_BATCH
+            )
+            yield following
+
+    return _iter_csv(iter_pages()) if as_csv else _iter_json_lines(iter_pages())
+
+
+async def _iter_csv(pages: AsyncIterator[Page[AuditEntry]]) -> AsyncIterator[bytes]:
+    yield _csv_lines([_CSV_COLUMNS])
+    async for page in pages:
+        rows = [_export_row(entry) for entry in page.items]
+        if rows:
+            yield _csv_lines([[_cell(row[name]) for name in _CSV_COLUMNS] for row in rows])
+
+
+async def _iter_json_lines(pages: AsyncIterator[Page[AuditEntry]]) -> AsyncIterator[bytes]:
+    async for page in pages:
+        rows = [_export_row(entry) for entry in page.items]
+        if rows:
+            yield b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
 
 
 async def load_person_names(ports: Ports, tenant: str, authors: Collection[str]) -> dict[str, str]:

@@ -138,7 +138,7 @@ def pin_to_json(pin: Pin) -> dict[str, Any]:
 def merge(
     agent: str, path: str, as_json: bool, print_only: bool, file: FilePath | None, **options: Any
 ) -> None:
-    """Merge the offered version of a pinned file into an agent's override.
+    """Merge an offered version into an agent's override.
 
     A three-way merge from the pinned version. On a terminal it opens in the editor before it is
     saved. The override becomes the merged text, and the offered version is pinned. Exit code 1:

@@ -12,7 +12,7 @@ from carrel.cli.console import print_json, progress_bars, run, store_options
 @click.command()
 @store_options
 def reindex(as_json: bool, **options: Any) -> None:
-    """Rebuild the full-text index and the counts of the overview and the inbox.
+    """Rebuild the full-text index and the counts of agents.
 
     Both are maintained automatically; use this if they were lost or damaged. The store may be
     serving meanwhile: entries are not searchable until they are indexed again. If interrupted, run

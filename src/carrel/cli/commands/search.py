@@ -24,7 +24,7 @@ _COLUMNS: Final = ("kind", "whose", "where", "snippet", "at")
 )
 @server_options
 def search(words: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """Find files, memories and sessions by words or how they begin, best first."""
+    """Find files, memories and sessions by their words."""
     query = {name: options.pop(name) for name in ("kinds", "scope", "limit")}
     result = run_on_server(
         lambda client: client.search(" ".join(words), **query), options, as_json=as_json

@@ -49,7 +49,8 @@ async def test_a_memory_is_created_once_listed_read_and_deleted(
     assert (memory["conceptTags"], memory["promotedAt"]) == (["ada", "likes", "tea"], None)
     again = await owner.post(MEMORIES, json={"content": "Ada likes tea"})
     assert (again.status_code, again.json()) == (200, memory)
-    assert (await owner.get(MEMORIES)).json() == {"items": [memory], "next": None}
+    listed = (await owner.get(MEMORIES)).json()
+    assert listed == {"items": [memory], "next": None, "total": 1}
     assert (await owner.get(f"{MEMORIES}/{memory['id']}")).json() == memory
     assert (await owner.delete(f"{MEMORIES}/{memory['id']}")).status_code == 204
     assert (await owner.delete(f"{MEMORIES}/{memory['id']}")).status_code == 404

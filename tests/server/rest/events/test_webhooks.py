@@ -68,7 +68,7 @@ async def test_a_webhook_returns_its_secret_only_at_creation(ada: httpx.AsyncCli
         "updatedAt": patched.json()["updatedAt"],
     }
     listed = await ada.get(HOOKS)
-    assert listed.json() == {"items": [patched.json()], "next": None}
+    assert listed.json() == {"items": [patched.json()], "next": None, "total": 1}
     for answer in (fetched, patched, listed):
         assert secret.removeprefix("whsec_") not in answer.text
         assert "sealed" not in answer.text

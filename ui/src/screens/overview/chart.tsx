@@ -153,7 +153,7 @@ export function Legend({ series }: { series: Series[] }) {
     <ul className="chart-legend" aria-hidden="true">
       {series.map(({ name, color }) => (
         <li key={name}>
-          <span className="swatch" style={{ background: color }} />
+          <span className="chart-swatch" style={{ background: color }} />
           {name}
         </li>
       ))}

@@ -25,7 +25,7 @@ Facts = Mapping[str, Any]
 )
 @click.option("--mine", is_flag=True, help="Only agents paired with you or owned by you.")
 def overview(as_json: bool, days: int, mine: bool, **options: Any) -> None:
-    """Show what waits, runs, drift, overrides, prompt sizes and memories of all agents."""
+    """Show what waits, runs, drift and prompt sizes."""
     facts = run_on_server(
         lambda client: client.overview(days=days, mine=mine), options, as_json=as_json
     ).facts
@@ -57,7 +57,7 @@ def overview(as_json: bool, days: int, mine: bool, **options: Any) -> None:
 @server_options
 @click.option("--mine", is_flag=True, help="Only agents paired with you or owned by you.")
 def inbox(as_json: bool, mine: bool, **options: Any) -> None:
-    """Show updates to review, one for each edit, and how many approvals and dreams wait."""
+    """List what waits: updates to review, approvals and dreams."""
     facts = run_on_server(lambda client: client.inbox(mine=mine), options, as_json=as_json).facts
     if as_json:
         print_json(facts)

@@ -26,7 +26,7 @@ _POLL_SECONDS: Final = 1.0
 def connect(
     agent: str, name: str | None, create_key: bool, wait: bool, as_json: bool, **options: Any
 ) -> None:
-    """Print a snippet that connects a runtime or an MCP client to an agent.
+    """Print a snippet that connects a runtime to an agent.
 
     AGENT is an id or a slug, NAME the id of a snippet, such as curl, python, langgraph or cursor;
     without it the names are listed.

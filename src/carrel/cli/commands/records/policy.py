@@ -24,7 +24,7 @@ _FILE: Final = click.argument("file", type=click.File("r"), metavar="FILE|-")
 @server_options
 @click.pass_context
 def policy(context: click.Context, /, as_json: bool, **options: Any) -> None:
-    """Show, preview and replace the policy: file classes, redaction, limits, retention.
+    """Show, preview and replace the policy of the tenant.
 
     To change it: carrel policy --json > policy.json, edit the file, carrel policy put policy.json.
     """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @server_options
 @click.pass_context
 def webhooks(context: click.Context, /, as_json: bool, **options: Any) -> None:
-    """List webhooks; create, change and delete them, and see their deliveries."""
+    """List, create, change and delete webhooks."""
     if context.invoked_subcommand is not None:
         return
     records = run_on_server(lambda client: client.webhooks.list(), options, as_json=as_json)

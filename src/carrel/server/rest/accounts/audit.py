@@ -159,7 +159,7 @@ async def list_audit_entries(request: Request[None, AuditQuery]) -> Response:
 async def export_audit_entries(request: Request[None, AuditExportQuery]) -> Response:
     """Export audit log entries, newest first, as CSV or as one JSON object a line."""
     as_csv = request.query.format is ExportFormat.CSV
-    lines = audit.export_audit_entries(
+    lines = await audit.export_audit_entries(
         request.ports, request.actor, _to_filter(request.query), as_csv=as_csv
     )
     name = "audit.csv" if as_csv else "audit.jsonl"
