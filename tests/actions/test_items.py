@@ -237,6 +237,7 @@ async def test_items_are_listed_in_pages_with_the_last_written_first(ports: Port
     while True:
         page = await items.list_items(ports, owner, "cook", cursor=cursor, limit=2)
         keys_listed += [row.item.key for row in page.items]
+        assert page.total == (None if cursor else 4)
         if page.next is None:
             break
         cursor = page.next

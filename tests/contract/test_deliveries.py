@@ -191,6 +191,8 @@ async def test_deliveries_are_listed_newest_first_in_pages(ports: Ports) -> None
     assert [item.id for item, _ in await ports.deliveries.list(ACME, "wh_1")] == expected
     page = await ports.deliveries.list(ACME, "wh_1", before=expected[2], limit=3)
     assert [item.id for item, _ in page] == expected[3:6]
+    assert await ports.deliveries.count(ACME, "wh_1") == len(names)
+    assert await ports.deliveries.count(GLOBEX, "wh_1") == 0
 
 
 @pytest.mark.parametrize("state", [DeliveryState.DELIVERED, DeliveryState.FAILED])

@@ -188,6 +188,9 @@ async def test_sessions_are_counted_by_agent_within_their_tenant(ports: Ports) -
     await start_session(ports, 4, tenant=GLOBEX)
     assert await ports.sessions.count(ACME, [KATE, "x", MARCO]) == (1, 0, 2)
     assert await ports.sessions.count(ACME, []) == ()
+    await start_session(ports, 5, mode=Audience.SHARED)
+    assert await ports.sessions.count(ACME, [MARCO], mode=Audience.SHARED) == (1,)
+    assert await ports.sessions.count(ACME, [MARCO], mode=Audience.MAIN) == (2,)
 
 
 async def test_sessions_are_listed_by_their_last_entry(ports: Ports) -> None:

@@ -116,7 +116,7 @@ async def list_items(
     cursor: str = "",
     limit: int = MAX_ITEMS,
 ) -> Page[ItemRow]:
-    """List an agent's items, most recently written first."""
+    """List an agent's items, most recently written first; the first page has their number."""
     if cursor and not _CURSOR.fullmatch(cursor):
         raise ValidationError("invalid cursor")
     _, scope = await _resolve_scope(ports, actor, agent)
@@ -130,7 +130,8 @@ async def list_items(
     items = [item_from_head(head, _etag(resolve(head.path, (tree,)))) for head in remaining[:limit]]
     previews = await _load_previews(ports, items)
     rows = tuple(ItemRow(item, previews[item.key]) for item in items)
-    return Page(rows, str(items[-1].revision) if items and len(remaining) > limit else None)
+    has_more = items and len(remaining) > limit
+    return Page(rows, str(items[-1].revision) if has_more else None, None if cursor else len(heads))
 
 
 async def _load_previews(ports: Ports, items: list[Item]) -> Mapping[str, str]:

@@ -61,8 +61,10 @@ class Sessions(Protocol):
         self, tenant: str, agent: str, ids: Sequence[str]
     ) -> tuple[Session | None, ...]: ...
 
-    async def count(self, tenant: str, agents: Sequence[str]) -> tuple[int, ...]:
-        """Return the number of sessions of each agent."""
+    async def count(
+        self, tenant: str, agents: Sequence[str], *, mode: Audience | None = None
+    ) -> tuple[int, ...]:
+        """Return the number of sessions of each agent, optionally of one audience."""
 
     async def list(
         self,

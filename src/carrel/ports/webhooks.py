@@ -39,6 +39,9 @@ class Deliveries(Protocol):
     ) -> tuple[tuple[Delivery, tuple[DeliveryAttempt, ...]], ...]:
         """Return a webhook's deliveries, newest first, with their attempts."""
 
+    async def count(self, tenant: str, webhook: str) -> int:
+        """Return the number of a webhook's deliveries."""
+
     async def replay(
         self, delivery: Delivery, idempotency_key: IdempotencyKey | None = None
     ) -> None:

@@ -176,6 +176,7 @@ async def test_deliveries_are_listed_with_their_attempts_and_can_be_replayed(
     await enqueue_deliveries(ports)
     first = await webhooks.list_deliveries(ports, ADA, id, limit=2)
     rest = await webhooks.list_deliveries(ports, ADA, id, limit=2, cursor=first.next or "")
+    assert (first.total, rest.total) == (3, None)
     deliveries = [delivery for delivery, _ in (*first.items, *rest.items)]
     assert len(deliveries) == 3
     assert [delivery.id for delivery in deliveries] == sorted(

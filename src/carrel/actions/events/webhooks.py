@@ -144,12 +144,20 @@ async def delete(
 async def list_deliveries(
     ports: Ports, actor: Actor, id: str, *, cursor: str = "", limit: int = 100
 ) -> Page[DeliveryLog]:
-    """List deliveries, newest first, with all their attempts. Raises NotFound."""
+    """List deliveries, newest first, with all their attempts. Raises NotFound.
+
+    The first page has their number.
+    """
     webhook = await get(ports, actor, id)
     before = validate_cursor(cursor, "msg")
     rows = await ports.deliveries.list(webhook.tenant, webhook.id, before=before, limit=limit + 1)
     has_more = len(rows) > limit
-    return Page(rows[:limit], rows[limit - 1][0].id if has_more else None)
+    total: int | None = None
+    if not cursor:
+        total = len(rows)
+        if has_more:
+            total = await ports.deliveries.count(webhook.tenant, webhook.id)
+    return Page(rows[:limit], rows[limit - 1][0].id if has_more else None, total)
 
 
 async def replay(

@@ -271,15 +271,20 @@ async def list_sessions(
     cursor: str = "",
     limit: int = 100,
 ) -> Page[Session]:
-    """List an agent's sessions, last active first, optionally of one audience."""
+    """List an agent's sessions, last active first, optionally of one audience.
+
+    The first page has their number.
+    """
     owner = await resolve_agent_id(ports, actor, agent)
     rows = await ports.sessions.list(
         actor.tenant, owner, mode=mode, before=parse_cursor(cursor), limit=limit + 1
     )
     if len(rows) <= limit:
-        return Page(rows, None)
-    last = rows[limit - 1]
-    return Page(rows[:limit], encode_cursor(last))
+        return Page(rows, None, None if cursor else len(rows))
+    total: int | None = None
+    if not cursor:
+        [total] = await ports.sessions.count(actor.tenant, [owner], mode=mode)
+    return Page(rows[:limit], encode_cursor(rows[limit - 1]), total)
 
 
 async def list_entries(

@@ -67,6 +67,10 @@ class PostgresDeliveries:
         rows = await self._database.rows("list_deliveries", *parameters)
         return tuple((_delivery_from_row(row), _attempts_from_json(row[9])) for row in rows)
 
+    async def count(self, tenant: str, webhook: str) -> int:
+        parameters = (searchable_text(tenant), searchable_text(webhook))
+        return int(await self._database.value("count_deliveries", *parameters))
+
     async def replay(
         self, delivery: Delivery, idempotency_key: IdempotencyKey | None = None
     ) -> None:

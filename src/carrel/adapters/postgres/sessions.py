@@ -132,8 +132,10 @@ class PostgresSessions:
         by_key = await self._read_sessions([(tenant, agent, id) for id in ids])
         return tuple(by_key.get((tenant, agent, id)) for id in ids)
 
-    async def count(self, tenant: str, agents: Sequence[str]) -> tuple[int, ...]:
-        rows = await self._database.rows("count_sessions", list(agents), tenant)
+    async def count(
+        self, tenant: str, agents: Sequence[str], *, mode: Audience | None = None
+    ) -> tuple[int, ...]:
+        rows = await self._database.rows("count_sessions", list(agents), tenant, mode)
         return tuple(row[1] for row in rows)
 
     async def list(

@@ -597,6 +597,9 @@ SELECT d.id, d.tenant, d.webhook, d.type, d.body, d.state, d.created_at, d.due_a
  WHERE d.tenant = $1 AND d.webhook = $2 AND ($3::text IS NULL OR d.id < $3)
  ORDER BY d.id DESC LIMIT $4;
 
+-- name: count_deliveries
+SELECT count(*) FROM delivery WHERE tenant = $1 AND webhook = $2;
+
 -- name: replay_delivery
 WITH marked AS (
     UPDATE idempotency_key SET versions = $7 WHERE tenant = $4 AND endpoint = $5 AND key = $6
@@ -749,7 +752,8 @@ UPDATE session SET ended_at = $4
  WHERE tenant = $1 AND id = ANY ($3::text[]) AND agent = $2 AND ended_at IS NULL;
 
 -- name: count_sessions
-SELECT w.n, (SELECT count(*) FROM session AS s WHERE s.tenant = $2 AND s.agent = w.agent)
+SELECT w.n, (SELECT count(*) FROM session AS s WHERE s.tenant = $2 AND s.agent = w.agent
+                AND ($3::text IS NULL OR s.mode = $3))
   FROM unnest($1::text[]) WITH ORDINALITY AS w (agent, n) ORDER BY w.n;
 
 -- name: list_sessions

@@ -66,6 +66,10 @@ class SqliteDeliveries:
                 attempts.setdefault(id, []).append(DeliveryAttempt(at, PostResult(*posted)))
         return tuple((_delivery_from_row(row), tuple(attempts.get(row[0], ()))) for row in rows)
 
+    async def count(self, tenant: str, webhook: str) -> int:
+        counted = self._reader.db.execute(STATEMENTS["count_deliveries"], (tenant, webhook))
+        return int(counted.fetchone()[0])
+
     async def replay(
         self, delivery: Delivery, idempotency_key: IdempotencyKey | None = None
     ) -> None:

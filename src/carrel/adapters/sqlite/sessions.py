@@ -116,8 +116,10 @@ class SqliteSessions:
         by_key = _read_sessions(self._reader.db, [(tenant, agent, id) for id in ids])
         return tuple(by_key.get((tenant, agent, id)) for id in ids)
 
-    async def count(self, tenant: str, agents: Sequence[str]) -> tuple[int, ...]:
-        parameters = (json.dumps(list(agents)), tenant)
+    async def count(
+        self, tenant: str, agents: Sequence[str], *, mode: Audience | None = None
+    ) -> tuple[int, ...]:
+        parameters = (json.dumps(list(agents)), tenant, mode)
         rows = self._reader.db.execute(STATEMENTS["count_sessions"], parameters).fetchall()
         return tuple(count for _, count in rows)
 

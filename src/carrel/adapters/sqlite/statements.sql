@@ -621,6 +621,9 @@ SELECT d.id, d.tenant, d.webhook, d.type, d.body, d.state, d.created_at, d.due_a
 SELECT id, tenant, webhook, type, body, state, created_at, due_at, attempts FROM delivery
  WHERE tenant = ? AND webhook = ? AND id < ? ORDER BY id DESC LIMIT ?;
 
+-- name: count_deliveries
+SELECT count(*) FROM delivery WHERE tenant = ? AND webhook = ?;
+
 -- name: attempts
 SELECT a.delivery, a.at, a.status, a.problem, a.elapsed_ms
   FROM json_each(?) AS w CROSS JOIN attempt AS a ON a.delivery = w.value
@@ -791,7 +794,8 @@ INSERT INTO session_entry_text (rowid, owner, terms) VALUES (?, ?, ?);
 UPDATE session SET ended_at = ? WHERE tenant = ? AND id = ? AND agent = ? AND ended_at IS NULL;
 
 -- name: count_sessions
-SELECT w.key, (SELECT count(*) FROM session AS s WHERE s.tenant = ?2 AND s.agent = w.value)
+SELECT w.key, (SELECT count(*) FROM session AS s WHERE s.tenant = ?2 AND s.agent = w.value
+                  AND (?3 IS NULL OR s.mode = ?3))
   FROM json_each(?1) AS w ORDER BY w.key;
 
 -- name: list_sessions

@@ -24,6 +24,7 @@ from carrel.core.memory.dream_records import DreamStatus
 from carrel.core.memory.promotion_score import RejectionReason
 from carrel.core.store.idempotency import id_from_number
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
+from carrel.server.http.query_fields import Total
 from carrel.server.http.response import Response
 from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
@@ -99,6 +100,7 @@ class DreamModel(DreamSummaryModel, frozen=True):
 
 class DreamPageModel(ResponseModel, frozen=True):
     items: list[DreamSummaryModel]
+    total: Total
     next: str | None = None
 
 
@@ -176,7 +178,8 @@ def _excerpt(contents: Mapping[str, str], memory: str) -> str | None:
 async def list_dreams(request: Request) -> Response:
     """List the latest dreams of an agent, newest first."""
     records = await dreams.list_dreams(request.ports, request.actor, request.params["id"])
-    return Response.json(DreamPageModel(items=[_summary_to_model(dream) for dream in records]))
+    items = [_summary_to_model(dream) for dream in records]
+    return Response.json(DreamPageModel(items=items, total=len(items)))
 
 
 async def _rebuild_sweep(request: Request[CreateDreamBody], versions: tuple[int, ...]) -> Response:

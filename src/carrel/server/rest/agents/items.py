@@ -31,7 +31,7 @@ from carrel.server.http.endpoint import (
     endpoint,
 )
 from carrel.server.http.not_modified import etag_matches, not_modified
-from carrel.server.http.query_fields import PageQuery
+from carrel.server.http.query_fields import PageQuery, Total
 from carrel.server.http.response import Response
 from carrel.server.rest.files.file_models import PositiveInt, Rfc3339, rfc3339
 from carrel.server.rest.files.files import REASON_HEADER, RUN_HEADER, parse_reason
@@ -90,6 +90,7 @@ class ItemModel(ResponseModel, frozen=True):
 class ItemPageModel(ResponseModel, frozen=True):
     items: list[ItemSummaryModel]
     next: str | None
+    total: Total
 
 
 def _row_to_model(row: Row) -> ItemSummaryModel:
@@ -151,7 +152,9 @@ async def list_items(request: Request[None, ItemListQuery]) -> Response:
         limit=query.limit,
     )
     return Response.json(
-        ItemPageModel(items=[_row_to_model(row) for row in page.items], next=page.next)
+        ItemPageModel(
+            items=[_row_to_model(row) for row in page.items], next=page.next, total=page.total
+        )
     )
 
 

@@ -20,7 +20,7 @@ from carrel.core.sessions.session import (
 )
 from carrel.core.sessions.session_ids import MAX_ID_LENGTH
 from carrel.server.http.endpoint import RequestModel, ResponseModel
-from carrel.server.http.query_fields import Id
+from carrel.server.http.query_fields import Id, Total
 from carrel.server.rest.files.file_models import PositiveInt, Rfc3339, rfc3339
 
 SESSIONS_TAG: Final = "Sessions"
@@ -167,6 +167,7 @@ class SessionListItemModel(SessionSummaryModel, frozen=True):
 class SessionPageModel(ResponseModel, frozen=True):
     items: list[SessionListItemModel]
     next: str | None
+    total: Total
 
 
 class SessionModel(SessionSummaryModel, frozen=True):

@@ -80,7 +80,9 @@ async def list_sessions(request: Request[None, SessionListQuery]) -> Response:
     )
     return Response.json(
         SessionPageModel(
-            items=[session_to_list_item(session) for session in page.items], next=page.next
+            items=[session_to_list_item(session) for session in page.items],
+            next=page.next,
+            total=page.total,
         )
     )
 
@@ -99,6 +101,7 @@ async def _search_sessions(
     return SessionPageModel(
         items=[session_to_list_item(session, by_session[session.id]) for session in matched],
         next=None,
+        total=len(matched),
     )
 
 

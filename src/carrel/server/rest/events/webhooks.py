@@ -83,6 +83,7 @@ class DeliveryModel(ResponseModel, frozen=True):
 class DeliveryPageModel(ResponseModel, frozen=True):
     items: list[DeliveryModel]
     next: str | None
+    total: Total
 
 
 def webhook_to_model(record: Record, secret: str | None = None) -> WebhookModel:
@@ -173,7 +174,7 @@ async def list_deliveries(request: Request[None, PageQuery]) -> Response:
         request.ports, request.actor, request.params["id"], cursor=query.cursor, limit=query.limit
     )
     items = [delivery_to_model(*delivery_and_attempts) for delivery_and_attempts in page.items]
-    return Response.json(DeliveryPageModel(items=items, next=page.next))
+    return Response.json(DeliveryPageModel(items=items, next=page.next, total=page.total))
 
 
 async def _rebuild_replay(request: Request, versions: tuple[int, ...]) -> Response:
