@@ -2,6 +2,7 @@
 
 import { queryOptions } from "@tanstack/react-query";
 import { api, type ResponseBody, unwrap } from "./client";
+import { pagesQuery } from "./pages";
 
 export type Dream = ResponseBody<"/v1/agents/{id}/dreams/{dream}">;
 export type DreamRow = ResponseBody<"/v1/agents/{id}/dreams">["items"][number];
@@ -9,11 +10,9 @@ export type Promoted = Dream["promoted"][number];
 export type Rejected = Dream["rejected"][number];
 
 export const dreamsQuery = (id: string) =>
-  queryOptions({
-    queryKey: ["dreams", id],
-    queryFn: async () =>
-      (await unwrap(api.GET("/v1/agents/{id}/dreams", { params: { path: { id } } }))).items,
-  });
+  pagesQuery(["dreams", id, "list"], () =>
+    unwrap(api.GET("/v1/agents/{id}/dreams", { params: { path: { id } } })),
+  );
 
 export const dreamQuery = (id: string, dream: string) =>
   queryOptions({

@@ -1,24 +1,24 @@
 // Items: keyed texts shared by a person's private agents, or owned by one shared agent.
 
 import { queryOptions } from "@tanstack/react-query";
-import { api, fetchAllPages, type ResponseBody, unwrap, unwrapWithResponse } from "./client";
+import { api, type ResponseBody, unwrap, unwrapWithResponse } from "./client";
+import { PAGE_SIZE, pagesQuery } from "./pages";
 
 export type Item = ResponseBody<"/v1/agents/{id}/items/{key}">;
 export type ItemRow = ResponseBody<"/v1/agents/{id}/items">["items"][number];
 
-export const itemsQuery = (agentId: string) =>
-  queryOptions({
-    queryKey: ["items", agentId, "list"],
-    queryFn: () => {
-      const fetchPage = (cursor?: string) =>
-        unwrap(
-          api.GET("/v1/agents/{id}/items", {
-            params: { path: { id: agentId }, query: { limit: 500, cursor } },
-          }),
-        );
-      return fetchAllPages(fetchPage);
-    },
-  });
+/** Items whose key starts with the prefix, last written first. */
+export const itemsQuery = (agentId: string, prefix: string) =>
+  pagesQuery(["items", agentId, "list", prefix], (cursor) =>
+    unwrap(
+      api.GET("/v1/agents/{id}/items", {
+        params: {
+          path: { id: agentId },
+          query: { limit: PAGE_SIZE, cursor, ...(prefix && { prefix }) },
+        },
+      }),
+    ),
+  );
 
 /** One item, current or at a version. */
 export const itemQuery = (agentId: string, key: string, version?: number) =>

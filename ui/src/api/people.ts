@@ -3,6 +3,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { api, fetchAllPages, graphql, type RequestBody, type ResponseBody, unwrap } from "./client";
 import { UpdateProfile } from "./graphql.generated";
+import { PAGE_SIZE, pagesQuery } from "./pages";
 import type { Session } from "./session";
 
 export type Person = ResponseBody<"/v1/people/{id}">;
@@ -21,6 +22,14 @@ export const peopleQuery = queryOptions({
       unwrap(api.GET("/v1/people", { params: { query: { limit: 500, cursor } } })),
     ),
 });
+
+/** People whose name or address has these words. */
+export const peoplePagesQuery = (q: string) =>
+  pagesQuery(["people", "pages", q], (cursor) =>
+    unwrap(
+      api.GET("/v1/people", { params: { query: { limit: PAGE_SIZE, cursor, ...(q && { q }) } } }),
+    ),
+  );
 
 export const addPerson = (body: PersonBody) => unwrap(api.POST("/v1/people", { body }));
 
@@ -48,5 +57,11 @@ export function changeBlockedReason(session: Session, person: Person): string {
   return "";
 }
 
-export const isLastOwner = (people: Person[], person: Person) =>
-  person.role === "owner" && people.filter(({ role }) => role === "owner").length === 1;
+/** Number of owners of the account. */
+export const ownerCountQuery = queryOptions({
+  queryKey: ["people", "owners"],
+  queryFn: async () => {
+    const query = { role: "owner" as const, limit: 1 };
+    return (await unwrap(api.GET("/v1/people", { params: { query } }))).total;
+  },
+});

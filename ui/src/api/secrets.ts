@@ -1,15 +1,11 @@
 // Secrets that are redacted from every file; their values are write-only.
 
-import { queryOptions } from "@tanstack/react-query";
-import { api, fetchAllPages, unwrap } from "./client";
+import { api, unwrap } from "./client";
+import { PAGE_SIZE, pagesQuery } from "./pages";
 
-export const secretsQuery = queryOptions({
-  queryKey: ["secrets"],
-  queryFn: () =>
-    fetchAllPages((cursor) =>
-      unwrap(api.GET("/v1/secrets", { params: { query: { limit: 500, cursor } } })),
-    ),
-});
+export const secretsQuery = pagesQuery(["secrets"], (cursor) =>
+  unwrap(api.GET("/v1/secrets", { params: { query: { limit: PAGE_SIZE, cursor } } })),
+);
 
 export const putSecret = (id: string, value: string) =>
   unwrap(api.PUT("/v1/secrets/{id}", { params: { path: { id } }, body: { value } }));

@@ -3,6 +3,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { api, fetchAllPages, type ResponseBody, unwrap } from "./client";
 import type { FileScope } from "./files";
+import { PAGE_SIZE, pagesQuery } from "./pages";
 
 export type Template = ResponseBody<"/v1/templates/{id}"> & { agentCount?: number };
 export type Impact = ResponseBody<"/v1/templates/{id}/files/{path}/impact">;
@@ -15,6 +16,16 @@ export const templatesQuery = queryOptions({
       unwrap(api.GET("/v1/templates", { params: { query: { limit: 200, cursor } } })),
     ),
 });
+
+/** Templates whose name has these words. */
+export const templatePagesQuery = (q: string) =>
+  pagesQuery<Template>(["templates", "pages", q], (cursor) =>
+    unwrap(
+      api.GET("/v1/templates", {
+        params: { query: { limit: PAGE_SIZE, cursor, ...(q && { q }) } },
+      }),
+    ),
+  );
 
 export const templateQuery = (id: string) =>
   queryOptions({

@@ -1,7 +1,8 @@
 // Webhooks and their delivery logs.
 
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { api, fetchAllPages, type ResponseBody, unwrap } from "./client";
+import { api, type ResponseBody, unwrap } from "./client";
+import { PAGE_SIZE, pagesQuery } from "./pages";
 
 export type Webhook = ResponseBody<"/v1/webhooks/{id}">;
 export type Delivery = Omit<
@@ -19,13 +20,9 @@ export const eventTypesQuery = queryOptions({
   staleTime: Number.POSITIVE_INFINITY,
 });
 
-export const webhooksQuery = queryOptions({
-  queryKey: ["webhooks"],
-  queryFn: () =>
-    fetchAllPages((cursor) =>
-      unwrap(api.GET("/v1/webhooks", { params: { query: { limit: 500, cursor } } })),
-    ),
-});
+export const webhooksQuery = pagesQuery(["webhooks"], (cursor) =>
+  unwrap(api.GET("/v1/webhooks", { params: { query: { limit: PAGE_SIZE, cursor } } })),
+);
 
 export const webhookQuery = (id: string) =>
   queryOptions({
@@ -52,7 +49,7 @@ export const deliveriesQuery = (id: string) =>
         api.GET("/v1/webhooks/{id}/deliveries", {
           params: { path: { id }, query: { limit: 50, cursor: pageParam } },
         }),
-      ) as Promise<{ items: Delivery[]; next: string | null }>,
+      ) as Promise<{ items: Delivery[]; next: string | null; total: number | null }>,
     initialPageParam: "",
     getNextPageParam: ({ next }) => next,
     // Delivery attempts emit no events, so the log is polled.

@@ -4,6 +4,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { matchPath, useLocation } from "react-router";
+import { agentQuery } from "../api/agents";
 import { graphql } from "../api/client";
 import { filesQuery, fileUrl } from "../api/files";
 import { FindAgents } from "../api/graphql.generated";
@@ -138,14 +139,16 @@ function useCurrentAgentEntries(): PaletteEntry[] {
     ...filesQuery({ kind: "agent", id }),
     enabled: id !== "",
   });
+  const { data: agent } = useQuery({ ...agentQuery(id), enabled: id !== "" });
   if (!id) return [];
-  const tabs = TABS.map((name) => {
-    const to = `/agents/${id}/${name.toLowerCase()}`;
-    return { id: `here ${to}`, label: name, hint: "this agent", to };
+  const name = agent ? escapeText(agent.name, 80) : "this agent";
+  const tabs = TABS.map((tab) => {
+    const to = `/agents/${id}/${tab.toLowerCase()}`;
+    return { id: `here ${to}`, label: tab, hint: name, to };
   });
   const fileEntries = files.map(({ path }) => {
     const to = fileUrl({ kind: "agent", id }, path);
-    return { id: `file ${path}`, label: escapeText(path, 120), hint: "file", to };
+    return { id: `file ${path}`, label: escapeText(path, 120), hint: name, to };
   });
   return [...tabs, ...fileEntries];
 }
@@ -157,7 +160,7 @@ function useSearchEntries(text: string): PaletteEntry[] {
   const hits = (data?.items ?? []).map((hit, index) => ({
     id: `hit ${index}`,
     label: escapeText(hit.title, 80),
-    hint: escapeText(hit.snippet, 120),
+    hint: escapeText(`${hit.scopeName ?? hit.scope}: ${hit.snippet}`, 120),
     to: hitUrl(hit),
   }));
   const allResults = { id: "search", label: `Search for “${escapeText(query, 60)}”` };

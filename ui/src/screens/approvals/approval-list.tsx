@@ -4,6 +4,7 @@ import { type KeyboardEvent, useEffect, useRef } from "react";
 import { NavLink } from "react-router";
 import type { Approval } from "../../api/approvals";
 import { escapeText } from "../../components/escape-text";
+import { useShownRows } from "../../components/paged-rows";
 import { AgentName } from "../../components/principal-name";
 import { Time } from "../../components/time";
 import { ApprovalStatus } from "./approval-status";
@@ -45,27 +46,28 @@ export function useListNavigation() {
 
 export function ApprovalList({ approvals, search }: { approvals: Approval[]; search: string }) {
   const navigation = useListNavigation();
+  const [shown, count] = useShownRows(approvals, "approvals");
   return (
-    <ul
-      className="rows tall"
-      aria-label="Approvals"
-      ref={navigation.ref}
-      onKeyDown={navigation.onKeyDown}
-    >
-      {approvals.slice(0, 500).map((approval) => (
-        <li key={approval.id}>
-          <NavLink
-            to={{ pathname: `/approvals/${approval.id}`, search }}
-            className={({ isActive }) => (isActive ? "active" : "")}
-          >
-            <Row approval={approval} />
-          </NavLink>
-        </li>
-      ))}
-      {approvals.length > 500 && (
-        <li className="faint pane">{approvals.length - 500} more not shown</li>
-      )}
-    </ul>
+    <div className="stack pane-list">
+      <ul
+        className="rows tall"
+        aria-label="Approvals"
+        ref={navigation.ref}
+        onKeyDown={navigation.onKeyDown}
+      >
+        {shown.map((approval) => (
+          <li key={approval.id}>
+            <NavLink
+              to={{ pathname: `/approvals/${approval.id}`, search }}
+              className={({ isActive }) => (isActive ? "active" : "")}
+            >
+              <Row approval={approval} />
+            </NavLink>
+          </li>
+        ))}
+      </ul>
+      {count}
+    </div>
   );
 }
 

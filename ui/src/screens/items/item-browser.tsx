@@ -1,14 +1,15 @@
 // One set of items: list and selected item.
 
-import { useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
 import { ArrowLeft, Package, Plus } from "lucide-react";
-import { useState } from "react";
+import { useDeferredValue, useState } from "react";
 import { useSearchParams } from "react-router";
 import { type ItemRow, itemsQuery } from "../../api/items";
 import { Button } from "../../components/button";
 import { escapeText } from "../../components/escape-text";
 import { SearchField } from "../../components/field";
-import { EmptyState, QueryResult } from "../../components/query-states";
+import { PagedRows } from "../../components/paged-rows";
+import { EmptyState } from "../../components/query-states";
 import { Time } from "../../components/time";
 import { ItemPage } from "./item-page";
 import { NewItem } from "./new-item";
@@ -29,15 +30,29 @@ export function useOpenItem(): [string | null, (key: string | null) => void] {
 export function ItemBrowser({ agentId }: { agentId: string }) {
   const [key, open] = useOpenItem();
   const [isCreating, setCreating] = useState(false);
-  const items = useQuery(itemsQuery(agentId));
+  const [prefix, setPrefix] = useState("");
+  const items = useInfiniteQuery({
+    ...itemsQuery(agentId, useDeferredValue(prefix)),
+    placeholderData: keepPreviousData,
+  });
   return (
     <>
       <div className={key === null ? "two-panes framed" : "two-panes framed selected"}>
-        <QueryResult query={items}>
-          {(rows) => (
-            <ItemList rows={rows} open={open} selected={key} onNew={() => setCreating(true)} />
-          )}
-        </QueryResult>
+        <div className="stack pane-list">
+          <div className="row">
+            <div className="grow">
+              <SearchField label="Filter by start of key" value={prefix} onChange={setPrefix} />
+            </div>
+            <Button icon={Plus} onClick={() => setCreating(true)}>
+              New item
+            </Button>
+          </div>
+          <PagedRows query={items} noun="items">
+            {(rows) => (
+              <ItemList rows={rows} open={open} selected={key} isFiltered={prefix !== ""} />
+            )}
+          </PagedRows>
+        </div>
         <div className="pane">
           {key === null ? (
             <p className="faint">Select an item.</p>
@@ -72,23 +87,13 @@ interface ItemListProps {
   rows: ItemRow[];
   selected: string | null;
   open: (key: string) => void;
-  onNew: () => void;
+  isFiltered: boolean;
 }
 
-function ItemList({ rows, selected, open, onNew }: ItemListProps) {
-  const [filter, setFilter] = useState("");
-  const matches = rows.filter(({ key }) => key.toLowerCase().includes(filter.toLowerCase()));
+function ItemList({ rows, selected, open, isFiltered }: ItemListProps) {
   return (
-    <div className="stack pane-list">
-      <div className="row">
-        <div className="grow">
-          <SearchField label="Filter by key" value={filter} onChange={setFilter} />
-        </div>
-        <Button icon={Plus} onClick={onNew}>
-          New item
-        </Button>
-      </div>
-      {rows.length === 0 && (
+    <>
+      {rows.length === 0 && !isFiltered && (
         <EmptyState icon={Package} title="No items yet">
           <p>
             Agents write items with <code>workspace_write</code>. You can also create one here.
@@ -96,7 +101,7 @@ function ItemList({ rows, selected, open, onNew }: ItemListProps) {
         </EmptyState>
       )}
       <ul className="rows tall" aria-label="Items">
-        {matches.slice(0, 500).map((row) => (
+        {rows.map((row) => (
           <li key={row.key}>
             <button
               type="button"
@@ -109,11 +114,8 @@ function ItemList({ rows, selected, open, onNew }: ItemListProps) {
           </li>
         ))}
       </ul>
-      {matches.length > 500 && (
-        <p className="faint">{matches.length - 500} more not shown. Use the filter.</p>
-      )}
-      {rows.length > 0 && matches.length === 0 && <p className="faint">No matching keys</p>}
-    </div>
+      {rows.length === 0 && isFiltered && <p className="faint">No matching keys</p>}
+    </>
   );
 }
 

@@ -1,13 +1,14 @@
 // Dreams of an agent, with review, dry run and start.
 
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
 import { FlaskConical, MoonStar } from "lucide-react";
 import { useState } from "react";
 import { useSearchParams } from "react-router";
 import { promotionCriteriaOf } from "../../api/agent-config";
 import { type Dream, type DreamRow, dreamsQuery, runDream } from "../../api/dreams";
 import { Button } from "../../components/button";
-import { EmptyState, QueryResult } from "../../components/query-states";
+import { PagedRows } from "../../components/paged-rows";
+import { EmptyState } from "../../components/query-states";
 import { toast } from "../../components/toast";
 import { useAgent } from "../agents/agent-context";
 import { DreamDialog, StoredDreamDialog } from "./dream-dialog";
@@ -17,7 +18,7 @@ import { useDisabledReason } from "./use-disabled-reason";
 
 export function Dreams({ agentId }: { agentId: string }) {
   const criteria = promotionCriteriaOf(useAgent());
-  const dreams = useQuery(dreamsQuery(agentId));
+  const dreams = useInfiniteQuery(dreamsQuery(agentId));
   const [params, setParams] = useSearchParams();
   const selected = params.get("dream");
   const select = (dream: string | null) =>
@@ -31,9 +32,9 @@ export function Dreams({ agentId }: { agentId: string }) {
         <DreamButtons agentId={agentId} criteria={criteria} onFinished={select} />
       </div>
       <CriteriaText criteria={criteria} />
-      <QueryResult query={dreams}>
+      <PagedRows query={dreams} noun="dreams">
         {(rows) => <DreamList dreams={rows} onSelect={select} />}
-      </QueryResult>
+      </PagedRows>
       {selected && (
         <StoredDreamDialog
           agentId={agentId}

@@ -7,6 +7,7 @@ import type { Memory } from "../../api/memories";
 import { memoriesQuery } from "../../api/memories";
 import { Button } from "../../components/button";
 import { SearchField } from "../../components/field";
+import { MoreRows, rowsOf } from "../../components/paged-rows";
 import { EmptyState, ErrorNotice, Loading } from "../../components/query-states";
 import { EditMemoryDialog } from "./edit-memory-dialog";
 import { ForgetDialog } from "./forget-dialog";
@@ -47,7 +48,7 @@ function MemoryList({ agentId, q }: { agentId: string; q: string }) {
   const query = useInfiniteQuery(memoriesQuery(agentId, q));
   const [deleting, setDeleting] = useState<Memory | null>(null);
   const [editing, setEditing] = useState<Memory | null>(null);
-  const memories = query.data?.pages.flatMap((page) => page.items) ?? [];
+  const memories = rowsOf(query);
   if (query.isPending) return <Loading label="Loading memories" />;
   if (query.isError)
     return <ErrorNotice error={query.error} onRetry={() => void query.refetch()} />;
@@ -65,13 +66,7 @@ function MemoryList({ agentId, q }: { agentId: string; q: string }) {
           />
         ))}
       </ul>
-      {query.hasNextPage && (
-        <div>
-          <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            Load more
-          </Button>
-        </div>
-      )}
+      <MoreRows query={query} noun="memories" />
       {editing && (
         <EditMemoryDialog agentId={agentId} memory={editing} onClose={() => setEditing(null)} />
       )}

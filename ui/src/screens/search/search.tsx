@@ -88,6 +88,9 @@ function HitList({ name, icon: Icon, hits }: (typeof KINDS)[number] & { hits: Hi
             <Link to={hitUrl(hit)}>
               <span className="row">
                 <strong className="truncate bidi">{escapeText(hit.title, 120)}</strong>
+                {hit.scopeName && (
+                  <span className="soft truncate bidi">{escapeText(hit.scopeName, 60)}</span>
+                )}
                 <span className="badge">{hit.scope}</span>
                 <span className="faint end">
                   <Time at={hit.at} />

@@ -7,6 +7,7 @@ import { Link, useSearchParams } from "react-router";
 import { type SessionRow, sessionsQuery } from "../../api/transcripts";
 import { Button } from "../../components/button";
 import { SearchField } from "../../components/field";
+import { MoreRows, rowsOf } from "../../components/paged-rows";
 import { EmptyState, ErrorNotice, Loading } from "../../components/query-states";
 import { useTitle } from "../../components/screen";
 import { useAgent } from "../agents/agent-context";
@@ -30,7 +31,7 @@ export default function SessionsScreen() {
       },
       { replace: true },
     );
-  const sessions = query.data?.pages.flatMap((page) => page.items) ?? [];
+  const sessions = rowsOf(query);
   return (
     <section className="stack" aria-labelledby="sessions-heading">
       <div className="row wrap">
@@ -55,13 +56,7 @@ export default function SessionsScreen() {
       {query.isError && <ErrorNotice error={query.error} onRetry={() => void query.refetch()} />}
       {query.data && sessions.length === 0 && <NoSessions q={q} isFiltered={Boolean(q || scope)} />}
       <SessionList agentId={id} sessions={sessions} query={q} />
-      {query.hasNextPage && (
-        <div>
-          <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            Load more
-          </Button>
-        </div>
-      )}
+      <MoreRows query={query} noun="sessions" />
     </section>
   );
 }

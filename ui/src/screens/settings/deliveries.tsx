@@ -6,6 +6,7 @@ import { type Delivery, deliveriesQuery, replayDelivery } from "../../api/webhoo
 import { Button } from "../../components/button";
 import { escapeText } from "../../components/escape-text";
 import { LiteralText } from "../../components/literal-text";
+import { MoreRows, rowsOf } from "../../components/paged-rows";
 import { EmptyState, ErrorNotice, Loading } from "../../components/query-states";
 import { Time } from "../../components/time";
 import { toast } from "../../components/toast";
@@ -14,7 +15,7 @@ export function Deliveries({ id }: { id: string }) {
   const log = useInfiniteQuery(deliveriesQuery(id));
   if (log.isError && !log.data) return <ErrorNotice error={log.error} />;
   if (!log.data) return <Loading />;
-  const deliveries = log.data.pages.flatMap(({ items }) => items);
+  const deliveries = rowsOf(log);
   if (!deliveries.length) {
     return (
       <EmptyState icon={Send} title="No deliveries yet">
@@ -31,13 +32,7 @@ export function Deliveries({ id }: { id: string }) {
           </li>
         ))}
       </ul>
-      {log.hasNextPage && (
-        <div>
-          <Button busy={log.isFetchingNextPage} onClick={() => void log.fetchNextPage()}>
-            Load more
-          </Button>
-        </div>
-      )}
+      <MoreRows query={log} noun="deliveries" />
     </>
   );
 }

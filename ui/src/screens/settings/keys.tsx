@@ -9,6 +9,7 @@ import { Button } from "../../components/button";
 import { Confirm, Dialog } from "../../components/dialog";
 import { escapeText } from "../../components/escape-text";
 import { OneTimeSecretDialog } from "../../components/one-time-secret";
+import { useShownRows } from "../../components/paged-rows";
 import { PrincipalName } from "../../components/principal-name";
 import { EmptyState, QueryResult } from "../../components/query-states";
 import { Time } from "../../components/time";
@@ -74,33 +75,37 @@ interface TableProps {
 
 function Table({ keys, onRevoke, onRotate }: TableProps) {
   const latest = [...keys].sort((a, b) => b.createdAt.localeCompare(a.createdAt));
+  const [shown, count] = useShownRows(latest, "keys");
   return (
-    <div className="table-wrap">
-      <table className="table">
-        <thead>
-          <tr>
-            <th>Name</th>
-            <th>Holder</th>
-            <th className="only-large">Permissions</th>
-            <th>Last used</th>
-            <th className="only-large">Created</th>
-            <th>
-              <span className="visually-hidden">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {latest.slice(0, 500).map((key) => (
-            <Row
-              key={key.id}
-              apiKey={key}
-              onRevoke={() => onRevoke(key)}
-              onRotate={() => onRotate(key)}
-            />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <>
+      <div className="table-wrap">
+        <table className="table">
+          <thead>
+            <tr>
+              <th>Name</th>
+              <th>Holder</th>
+              <th className="only-large">Permissions</th>
+              <th>Last used</th>
+              <th className="only-large">Created</th>
+              <th>
+                <span className="visually-hidden">Actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map((key) => (
+              <Row
+                key={key.id}
+                apiKey={key}
+                onRevoke={() => onRevoke(key)}
+                onRotate={() => onRotate(key)}
+              />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {count}
+    </>
   );
 }
 

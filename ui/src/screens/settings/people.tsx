@@ -1,14 +1,20 @@
 // People of the account and their roles.
 
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import {
+  keepPreviousData,
+  useInfiniteQuery,
+  useMutation,
+  useQuery,
+  useQueryClient,
+} from "@tanstack/react-query";
 import { Pencil, Plus, Send, Trash2 } from "lucide-react";
-import { useState } from "react";
+import { useDeferredValue, useState } from "react";
 import {
   changeBlockedReason,
   invitePerson,
-  isLastOwner,
+  ownerCountQuery,
   type Person,
-  peopleQuery,
+  peoplePagesQuery,
   ROLES,
   removePerson,
 } from "../../api/people";
@@ -19,7 +25,7 @@ import { escapeText } from "../../components/escape-text";
 import { SearchField } from "../../components/field";
 import { FormDialog } from "../../components/form-dialog";
 import { OneTimeSecretDialog } from "../../components/one-time-secret";
-import { QueryResult } from "../../components/query-states";
+import { PagedRows } from "../../components/paged-rows";
 import { toast } from "../../components/toast";
 import { useSession } from "../../layout/session-context";
 import { PersonForm } from "./person-form";
@@ -28,7 +34,6 @@ import { SettingsSection } from "./settings-section";
 type OpenDialog = { kind: "add" } | { kind: "change" | "remove" | "invite"; person: Person } | null;
 
 export default function People() {
-  const people = useQuery(peopleQuery);
   const [open, setOpen] = useState<OpenDialog>(null);
   const admin = isAdmin(useSession());
   const close = () => setOpen(null);
@@ -44,7 +49,7 @@ export default function People() {
         )
       }
     >
-      <QueryResult query={people}>{(rows) => <Table people={rows} onOpen={setOpen} />}</QueryResult>
+      <Table onOpen={setOpen} />
       <dl className="definitions">
         {Object.entries(ROLES).map(([role, description]) => (
           <div key={role}>
@@ -63,51 +68,73 @@ export default function People() {
   );
 }
 
-function Table({ people, onOpen }: { people: Person[]; onOpen: (open: OpenDialog) => void }) {
+const MIN_FILTERED = 9;
+
+function Table({ onOpen }: { onOpen: (open: OpenDialog) => void }) {
   const [filter, setFilter] = useState("");
-  const isMatch = ({ name, email }: Person) =>
-    `${name} ${email}`.toLowerCase().includes(filter.toLowerCase());
-  const matches = people.filter(isMatch);
+  const q = useDeferredValue(filter.trim());
+  const query = useInfiniteQuery({ ...peoplePagesQuery(q), placeholderData: keepPreviousData });
+  const isLong = (query.data?.pages[0]?.total ?? 0) >= MIN_FILTERED;
   return (
     <>
-      {people.length > 8 && (
+      {(isLong || filter) && (
         <SearchField label="Filter people" value={filter} onChange={setFilter} />
       )}
-      <div className="table-wrap">
-        <table className="table">
-          <thead>
-            <tr>
-              <th>Name</th>
-              <th>Role</th>
-              <th className="only-large">Title</th>
-              <th className="only-large">Timezone</th>
-              <th>
-                <span className="visually-hidden">Actions</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {matches.slice(0, 500).map((person) => (
-              <Row key={person.id} person={person} people={people} onOpen={onOpen} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <PagedRows query={query} noun="people">
+        {(rows) => <Rows people={rows} onOpen={onOpen} />}
+      </PagedRows>
     </>
+  );
+}
+
+interface RowsProps {
+  people: Person[];
+  onOpen: (open: OpenDialog) => void;
+}
+
+function Rows({ people, onOpen }: RowsProps) {
+  const owners = useQuery(ownerCountQuery).data;
+  if (people.length === 0) return <p className="faint">Nobody found</p>;
+  return (
+    <div className="table-wrap">
+      <table className="table">
+        <thead>
+          <tr>
+            <th>Name</th>
+            <th>Role</th>
+            <th className="only-large">Title</th>
+            <th className="only-large">Timezone</th>
+            <th>
+              <span className="visually-hidden">Actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {people.map((person) => (
+            <Row
+              key={person.id}
+              person={person}
+              isLastOwner={person.role === "owner" && owners === 1}
+              onOpen={onOpen}
+            />
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 
 interface RowProps {
   person: Person;
-  people: Person[];
+  isLastOwner: boolean;
   onOpen: (open: OpenDialog) => void;
 }
 
-function Row({ person, people, onOpen }: RowProps) {
+function Row({ person, isLastOwner, onOpen }: RowProps) {
   const session = useSession();
   const isSelf = session.person?.id === person.id;
   const blockedReason = changeBlockedReason(session, person);
-  const lastOwnerReason = isLastOwner(people, person) ? "The last owner cannot be removed." : "";
+  const lastOwnerReason = isLastOwner ? "The last owner cannot be removed." : "";
   const name = escapeText(person.name, 60);
   return (
     <tr>

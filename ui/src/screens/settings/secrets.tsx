@@ -1,6 +1,6 @@
 // Secrets that are redacted from files. Values are write-only.
 
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
 import { Lock, Plus, RefreshCw, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { deleteSecret, putSecret, secretsQuery } from "../../api/secrets";
@@ -11,7 +11,8 @@ import { Confirm } from "../../components/dialog";
 import { escapeText } from "../../components/escape-text";
 import { Field } from "../../components/field";
 import { FormDialog } from "../../components/form-dialog";
-import { EmptyState, QueryResult } from "../../components/query-states";
+import { PagedRows } from "../../components/paged-rows";
+import { EmptyState } from "../../components/query-states";
 import { Time } from "../../components/time";
 import { toast } from "../../components/toast";
 import { useSession } from "../../layout/session-context";
@@ -44,7 +45,7 @@ export default function Secrets() {
 
 function Table({ onOpen }: { onOpen: (open: OpenDialog) => void }) {
   return (
-    <QueryResult query={useQuery(secretsQuery)}>
+    <PagedRows query={useInfiniteQuery(secretsQuery)} noun="secrets">
       {(secrets) =>
         secrets.length ? (
           <div className="table-wrap">
@@ -103,7 +104,7 @@ function Table({ onOpen }: { onOpen: (open: OpenDialog) => void }) {
           </EmptyState>
         )
       }
-    </QueryResult>
+    </PagedRows>
   );
 }
 

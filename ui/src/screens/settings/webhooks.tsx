@@ -1,6 +1,6 @@
 // List of webhooks.
 
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
 import { Pause, Play, Plus, Webhook as WebhookIcon } from "lucide-react";
 import { useState } from "react";
 import { Link } from "react-router";
@@ -10,7 +10,8 @@ import { AdminNotice } from "../../components/admin-notice";
 import { Button } from "../../components/button";
 import { escapeText } from "../../components/escape-text";
 import { OneTimeSecretDialog } from "../../components/one-time-secret";
-import { EmptyState, QueryResult } from "../../components/query-states";
+import { PagedRows } from "../../components/paged-rows";
+import { EmptyState } from "../../components/query-states";
 import { Time } from "../../components/time";
 import { useSession } from "../../layout/session-context";
 import { SettingsSection } from "./settings-section";
@@ -53,7 +54,7 @@ export default function Webhooks() {
 
 function Table() {
   return (
-    <QueryResult query={useQuery(webhooksQuery)}>
+    <PagedRows query={useInfiniteQuery(webhooksQuery)} noun="webhooks">
       {(webhooks) =>
         webhooks.length ? (
           <div className="table-wrap">
@@ -85,7 +86,7 @@ function Table() {
           </EmptyState>
         )
       }
-    </QueryResult>
+    </PagedRows>
   );
 }
 

@@ -1,22 +1,26 @@
 // List of templates.
 
-import { useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Layers, LayoutTemplate, Plus, TriangleAlert } from "lucide-react";
-import { useMemo, useState } from "react";
+import { useDeferredValue, useMemo, useState } from "react";
 import { Link } from "react-router";
 import { inboxQuery } from "../../api/inbox";
 import { isAdmin } from "../../api/session";
-import { type Template, templatesQuery } from "../../api/templates";
+import { type Template, templatePagesQuery } from "../../api/templates";
 import { Button, ButtonLink } from "../../components/button";
 import { escapeText } from "../../components/escape-text";
-import { EmptyState, QueryResult } from "../../components/query-states";
+import { SearchField } from "../../components/field";
+import { PagedRows } from "../../components/paged-rows";
+import { EmptyState } from "../../components/query-states";
 import { Screen } from "../../components/screen";
 import { Time } from "../../components/time";
 import { useSession } from "../../layout/session-context";
 import { NewTemplateDialog } from "./new-template";
 
 export default function Templates() {
-  const query = useQuery(templatesQuery);
+  const [filter, setFilter] = useState("");
+  const q = useDeferredValue(filter.trim());
+  const query = useInfiniteQuery({ ...templatePagesQuery(q), placeholderData: keepPreviousData });
   const [isCreating, setCreating] = useState(false);
   const admin = isAdmin(useSession());
   const add = (
@@ -37,10 +41,15 @@ export default function Templates() {
         </>
       }
     >
-      <QueryResult query={query} label="Loading templates">
+      {(query.hasNextPage || filter) && (
+        <SearchField label="Filter templates" value={filter} onChange={setFilter} />
+      )}
+      <PagedRows query={query} noun="templates">
         {(templates) =>
           templates.length ? (
             <TemplateTable templates={templates} />
+          ) : q ? (
+            <p className="faint">No matching templates</p>
           ) : (
             <EmptyState icon={LayoutTemplate} title="No templates yet">
               <p>
@@ -51,7 +60,7 @@ export default function Templates() {
             </EmptyState>
           )
         }
-      </QueryResult>
+      </PagedRows>
       {isCreating && <NewTemplateDialog onClose={() => setCreating(false)} />}
     </Screen>
   );
