@@ -231,8 +231,10 @@ async def test_sessions_are_listed_in_pages_by_their_last_entry(
     assert listed == [ids[0], *reversed(ids[1:])]
     shared = await sessions.list_sessions(anywhere, owner, "kate", mode=Audience.SHARED)
     assert [session.id for session in shared.items] == [ids[3], ids[1]]
-    one = await sessions.list_sessions(anywhere, owner, "kate", mode=Audience.SHARED, limit=1)
-    assert one.total == 2
+    first_page = await sessions.list_sessions(
+        anywhere, owner, "kate", mode=Audience.SHARED, limit=1
+    )
+    assert first_page.total == 2
     for invalid in ("x", "1", "-1.x", f"{'9' * 19}.{ID}", f"1.{ID}x"):
         with pytest.raises(ValidationError):
             await sessions.list_sessions(anywhere, owner, "kate", cursor=invalid)
