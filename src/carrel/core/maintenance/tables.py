@@ -23,7 +23,7 @@ _ENTRY_COLUMNS: Final[Mapping[str, Any]] = {
 }
 
 _ATTRIBUTE_COLUMNS: Final[Mapping[str, Any]] = {"mode": int | None, "mtime_ns": int | None}
-_FILE_ID: Final[Mapping[str, Any]] = {"file_id": str | None}
+_FILE_STATE: Final[Mapping[str, Any]] = {"file_id": str | None, "reviewed": str | None}
 
 COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
     "counter": {"name": str, "value": int},
@@ -32,12 +32,12 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
         **{"revision": int, "files": int, "size": int},
     },
     "content": {"id": int, "digest": bytes, "size": int, "created_at": int, "body": bytes | None},
-    "entry": {**_ENTRY_COLUMNS, "version_offset": int, **_ATTRIBUTE_COLUMNS, **_FILE_ID},
+    "entry": {**_ENTRY_COLUMNS, "version_offset": int, **_ATTRIBUTE_COLUMNS, **_FILE_STATE},
     "version": {
         **_ENTRY_COLUMNS,
         **{"author": str, "reason": str, "run": str | None, "version_offset": int},
         **_ATTRIBUTE_COLUMNS,
-        **{"redacted": int, **_FILE_ID, "source": str | None},
+        **{"redacted": int, **_FILE_STATE, "source": str | None},
     },
     "run": {
         **{"id": str, "tenant": str, "scope": int, "workflow": str, "mode": str, "status": str},
@@ -99,10 +99,13 @@ OPTIONAL_TABLES: Final = frozenset({"session", "session_entry", "recall"})
 """Tables added in later versions; older backups lack them."""
 
 ADDED_COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "entry": {"version_offset": 0, "mode": None, "mtime_ns": None, "file_id": None},
+    "entry": {
+        **{"version_offset": 0, "mode": None, "mtime_ns": None},
+        **{"file_id": None, "reviewed": None},
+    },
     "version": {
         **{"version_offset": 0, "mode": None, "mtime_ns": None, "redacted": 0},
-        **{"file_id": None, "source": None},
+        **{"file_id": None, "reviewed": None, "source": None},
     },
     "audit": {"key_id": "", "key_name": "", "action": ""},
     "idempotency_key": {"revision": None},
