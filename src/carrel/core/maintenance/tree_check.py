@@ -159,7 +159,9 @@ class TreeCheck:
             return
         if row[2] > self._entry[2]:
             self._error(f"is at version {self._entry[2]}, but has a version {row[2]}")
-        elif row[2] == self._entry[2] and (*row[:10], *row[13:16], *row[17:19]) != tuple(self._entry):
+        elif row[2] == self._entry[2] and (*row[:10], *row[13:16], *row[17:19]) != tuple(
+            self._entry
+        ):
             self._error("differs from its newest version")
 
     def _check_content(self, row: Row) -> None:
