@@ -29,5 +29,15 @@ export const patchAgent = (id: string, patch: AgentPatch) =>
     }),
   ) as Promise<Agent>;
 
+type ChangeBody = RequestBody<"/v1/agent-changes", "post">;
+export type AgentChange = ChangeBody["change"];
+export type AgentOutcomes = Awaited<ReturnType<typeof changeAgents>>;
+
+/** Changes many agents, or with `dryRun` answers what that does. */
+export const changeAgents = (body: ChangeBody) => unwrap(api.POST("/v1/agent-changes", { body }));
+
+export const duplicateAgent = (id: string, body: { slug: string; name: string }) =>
+  unwrap(api.POST("/v1/agents/{id}/duplicate", { params: { path: { id } }, body }));
+
 export const deleteAgent = (id: string) =>
   unwrap(api.DELETE("/v1/agents/{id}", { params: { path: { id } } }));

@@ -40,6 +40,9 @@ export const createTemplate = (body: { slug: string; name: string }) =>
 export const renameTemplate = (id: string, body: { slug?: string; name?: string }) =>
   unwrap(api.PATCH("/v1/templates/{id}", { params: { path: { id } }, body }));
 
+export const duplicateTemplate = (id: string, body: { slug: string; name: string }) =>
+  unwrap(api.POST("/v1/templates/{id}/duplicate", { params: { path: { id } }, body }));
+
 export const deleteTemplate = (id: string) =>
   unwrap(api.DELETE("/v1/templates/{id}", { params: { path: { id } } }));
 

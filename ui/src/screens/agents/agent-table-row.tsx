@@ -9,14 +9,28 @@ import type { AgentRow } from "./agent-list";
 export const AgentTableRow = memo(function AgentTableRow({
   row,
   index,
+  isSelected,
+  onToggle,
 }: {
   row: AgentRow;
   index: number;
+  isSelected: boolean;
+  /** Absent if the agent cannot be selected. */
+  onToggle?: (() => void) | undefined;
 }) {
   const { template, humanPair: human } = row;
   return (
     <tr aria-rowindex={index}>
       <td className="name">
+        {onToggle && (
+          <input
+            type="checkbox"
+            className="row-check"
+            aria-label={`Select ${escapeText(row.name, 60)}`}
+            checked={isSelected}
+            onChange={onToggle}
+          />
+        )}
         <Link className="row-link truncate bidi" to={`/agents/${row.id}/workspace`}>
           {escapeText(row.name, 120)}
         </Link>

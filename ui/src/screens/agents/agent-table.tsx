@@ -27,9 +27,12 @@ interface AgentTableProps {
   rows: readonly AgentRow[];
   filters: AgentFilters;
   setFilters: (patch: Partial<AgentFilters>) => void;
+  selected: ReadonlySet<string>;
+  /** Absent if nothing can be selected. */
+  onSelect?: ((ids: ReadonlySet<string>) => void) | undefined;
 }
 
-export function AgentTable({ rows, filters, setFilters }: AgentTableProps) {
+export function AgentTable({ rows, filters, setFilters, selected, onSelect }: AgentTableProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({
     count: rows.length,
@@ -62,13 +65,29 @@ export function AgentTable({ rows, filters, setFilters }: AgentTableProps) {
           <Spacer height={above} />
           {items.map(({ index }) => {
             const row = rows[index];
-            return row && <AgentTableRow key={row.id} row={row} index={index + 2} />;
+            return (
+              row && (
+                <AgentTableRow
+                  key={row.id}
+                  row={row}
+                  index={index + 2}
+                  isSelected={selected.has(row.id)}
+                  onToggle={onSelect && (() => onSelect(toggled(selected, row.id)))}
+                />
+              )
+            );
           })}
           <Spacer height={below} />
         </tbody>
       </table>
     </div>
   );
+}
+
+function toggled(ids: ReadonlySet<string>, id: string): ReadonlySet<string> {
+  const changed = new Set(ids);
+  if (!changed.delete(id)) changed.add(id);
+  return changed;
 }
 
 /** Scrolls to the top when filters or sorting change. */
@@ -86,7 +105,8 @@ const Spacer = ({ height }: { height: number }) =>
     </tr>
   ) : null;
 
-type ColumnHeaderProps = (typeof COLUMN_HEADERS)[number] & Omit<AgentTableProps, "rows">;
+type ColumnHeaderProps = (typeof COLUMN_HEADERS)[number] &
+  Pick<AgentTableProps, "filters" | "setFilters">;
 
 function ColumnHeader({
   column,

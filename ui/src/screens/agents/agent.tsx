@@ -1,15 +1,20 @@
 // Layout of an agent's screens: header and tabs.
 
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { GitCompare } from "lucide-react";
-import { Link, Navigate, Outlet, useLocation, useParams } from "react-router";
-import { type Agent, agentQuery } from "../../api/agents";
+import { Copy, GitCompare } from "lucide-react";
+import { useState } from "react";
+import { Link, Navigate, Outlet, useLocation, useNavigate, useParams } from "react-router";
+import { type Agent, agentQuery, duplicateAgent } from "../../api/agents";
 import { pinsQuery } from "../../api/pins";
 import { peopleOptionsQuery, templateOptionsQuery } from "../../api/select-options";
-import { ButtonLink } from "../../components/button";
+import { isAdmin } from "../../api/session";
+import { Button, ButtonLink } from "../../components/button";
+import { DuplicateDialog } from "../../components/duplicate-dialog";
 import { escapeText } from "../../components/escape-text";
 import { QueryResult } from "../../components/query-states";
 import { Tabs, useTitle } from "../../components/screen";
+import { toast } from "../../components/toast";
+import { useSession } from "../../layout/session-context";
 import { compareUrl } from "../compare/references";
 
 const TABS = [
@@ -54,6 +59,7 @@ function AgentPage({ agent }: { agent: Agent }) {
           <ButtonLink small kind="plain" icon={GitCompare} to={compareUrl(`agent:${agent.slug}`)}>
             Compare
           </ButtonLink>
+          <DuplicateButton agent={agent} />
         </div>
         <AgentSummary agent={agent} />
         <Tabs label="Agent" tabs={TABS} />
@@ -62,6 +68,33 @@ function AgentPage({ agent }: { agent: Agent }) {
         <Outlet context={agent} />
       </div>
     </div>
+  );
+}
+
+function DuplicateButton({ agent }: { agent: Agent }) {
+  const [isOpen, setOpen] = useState(false);
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  if (!isAdmin(useSession())) return null;
+  const duplicate = async (body: { slug: string; name: string }) => {
+    const { id } = await duplicateAgent(agent.id, body);
+    void queries.invalidateQueries();
+    toast("Agent duplicated");
+    setOpen(false);
+    void navigate(`/agents/${id}/workspace`);
+  };
+  return (
+    <>
+      <Button small kind="plain" icon={Copy} onClick={() => setOpen(true)}>
+        Duplicate
+      </Button>
+      {isOpen && (
+        <DuplicateDialog original={agent.name} duplicate={duplicate} onClose={() => setOpen(false)}>
+          The duplicate gets its own files, settings, tags and people. Pinned files stay as
+          reviewed. Memories, notes, sessions, keys and items are not duplicated.
+        </DuplicateDialog>
+      )}
+    </>
   );
 }
 

@@ -11,6 +11,7 @@ import { useSession } from "../../layout/session-context";
 import { filterAgents, sortAgents } from "./agent-filters";
 import { type AgentListState, useAgentList } from "./agent-list";
 import { AgentTable } from "./agent-table";
+import { BulkBar } from "./bulk-bar";
 import { CreateAgent } from "./create-agent";
 import { FilterBar } from "./filter-bar";
 import { useAgentFilters } from "./use-agent-filters";
@@ -87,6 +88,13 @@ function FilteredAgents({ rows }: AgentListState) {
     [rows, deferred.sort, deferred.descending],
   );
   const visible = useMemo(() => filterAgents(sortedRows, deferred), [sortedRows, deferred]);
+  const admin = isAdmin(useSession());
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const shown = useMemo(() => visible.map(({ id }) => id), [visible]);
+  const selectedShown = useMemo(
+    () => new Set(shown.filter((id) => selected.has(id))),
+    [shown, selected],
+  );
   return (
     <>
       <FilterBar
@@ -95,8 +103,15 @@ function FilteredAgents({ rows }: AgentListState) {
         setFilters={setFilters}
         visibleCount={visible.length}
       />
+      {admin && <BulkBar selected={selectedShown} shown={shown} onSelect={setSelected} />}
       {visible.length > 0 ? (
-        <AgentTable rows={visible} filters={filters} setFilters={setFilters} />
+        <AgentTable
+          rows={visible}
+          filters={filters}
+          setFilters={setFilters}
+          selected={selectedShown}
+          onSelect={admin ? setSelected : undefined}
+        />
       ) : (
         <EmptyState icon={Bot} title="No matching agents">
           <p>Agents match by name, slug, template and human. Try fewer words or filters.</p>

@@ -12,8 +12,14 @@ import { PersonSelect, TemplateSelect } from "./selects";
 
 const EMPTY_FORM = { name: "", slug: "", templateId: "", humanPairId: "", isShared: false };
 
-export function CreateAgent({ onClose }: { onClose: () => void }) {
-  const [form, setForm] = useState(EMPTY_FORM);
+interface CreateAgentProps {
+  /** Template that is chosen at first. */
+  templateId?: string;
+  onClose: () => void;
+}
+
+export function CreateAgent({ templateId = "", onClose }: CreateAgentProps) {
+  const [form, setForm] = useState({ ...EMPTY_FORM, templateId });
   const set = (patch: Partial<typeof EMPTY_FORM>) => setForm({ ...form, ...patch });
   const create = useCreateAgent();
   const slug = form.slug || slugOf(form.name);

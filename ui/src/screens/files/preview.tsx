@@ -1,10 +1,11 @@
 // Rendered preview of a draft with its placeholders filled in.
 
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { useDeferredValue } from "react";
+import { useDeferredValue, useState } from "react";
 import type { FileScope } from "../../api/files";
 import { renderedDraftQuery, servedFileQuery } from "../../api/rendered-files";
 import { ErrorNotice } from "../../components/query-states";
+import { AgentPicker } from "../../components/record-picker";
 import { Markdown } from "../../editor";
 import type { Draft } from "./use-draft";
 
@@ -23,10 +24,39 @@ export function Preview({ scope, path, draft }: PreviewProps) {
       {scope.kind === "agent" ? (
         <AgentPreview agentId={scope.id} path={path} draft={draft} />
       ) : (
-        <PreviewContent path={path} text={draft.debounced.text} />
+        <PreviewAs path={path} draft={draft} />
       )}
     </section>
   );
+}
+
+/** A shared file, as it is or with the values of an agent that is picked. */
+function PreviewAs({ path, draft }: { path: string; draft: Draft }) {
+  const [agentId, setAgentId] = useState("");
+  return (
+    <>
+      <AgentPicker
+        label="Preview as"
+        emptyLabel="No agent: placeholders stay"
+        value={agentId}
+        onChange={setAgentId}
+      />
+      {agentId ? (
+        <RenderedDraft agentId={agentId} path={path} draft={draft} />
+      ) : (
+        <PreviewContent path={path} text={draft.debounced.text} />
+      )}
+    </>
+  );
+}
+
+function RenderedDraft({ agentId, path, draft }: { agentId: string; path: string; draft: Draft }) {
+  const { data, error } = useQuery({
+    ...renderedDraftQuery(agentId, path, draft.debounced),
+    placeholderData: keepPreviousData,
+  });
+  if (error) return <ErrorNotice error={error} />;
+  return <PreviewContent path={path} text={data ?? draft.debounced.text} />;
 }
 
 function AgentPreview({ agentId, path, draft }: { agentId: string; path: string; draft: Draft }) {

@@ -4,9 +4,15 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useNavigate } from "react-router";
 import { toSentence } from "../../api/problem";
-import { deleteTemplate, renameTemplate, type Template } from "../../api/templates";
+import {
+  deleteTemplate,
+  duplicateTemplate,
+  renameTemplate,
+  type Template,
+} from "../../api/templates";
 import { Button } from "../../components/button";
 import { Confirm, Dialog } from "../../components/dialog";
+import { DuplicateDialog } from "../../components/duplicate-dialog";
 import { escapeText } from "../../components/escape-text";
 import { Field } from "../../components/field";
 import { toast } from "../../components/toast";
@@ -63,6 +69,23 @@ export function RenameTemplate({ template, onClose }: DialogProps) {
         />
       </Field>
     </Dialog>
+  );
+}
+
+export function DuplicateTemplate({ template, onClose }: DialogProps) {
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  const duplicate = async (body: { slug: string; name: string }) => {
+    const { id } = await duplicateTemplate(template.id, body);
+    void queries.invalidateQueries({ queryKey: ["templates"] });
+    toast("Template duplicated");
+    onClose();
+    void navigate(`/agent-templates/${encodeURIComponent(id)}`);
+  };
+  return (
+    <DuplicateDialog original={template.name} duplicate={duplicate} onClose={onClose}>
+      The duplicate gets all files of the template. Its agents stay where they are.
+    </DuplicateDialog>
   );
 }
 

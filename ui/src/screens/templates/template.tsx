@@ -1,7 +1,7 @@
 // One template: its files over the defaults, and its skills.
 
 import { useQuery } from "@tanstack/react-query";
-import { GitCompare, Pencil, Trash2, TriangleAlert, Users } from "lucide-react";
+import { Copy, GitCompare, Pencil, Plus, Trash2, TriangleAlert, Users } from "lucide-react";
 import { useMemo, useState } from "react";
 import { Link, Outlet, useParams } from "react-router";
 import type { FileScope } from "../../api/files";
@@ -12,8 +12,9 @@ import { escapeText } from "../../components/escape-text";
 import { QueryResult } from "../../components/query-states";
 import { Screen, Tabs } from "../../components/screen";
 import { useSession } from "../../layout/session-context";
+import { CreateAgent } from "../agents/create-agent";
 import { compareUrl } from "../compare/references";
-import { DeleteTemplate, RenameTemplate } from "./template-dialogs";
+import { DeleteTemplate, DuplicateTemplate, RenameTemplate } from "./template-dialogs";
 import { agentCountLabel, usePendingCounts } from "./templates";
 
 export default function TemplatePage() {
@@ -66,7 +67,7 @@ function TemplateDetails({ template }: { template: Template }) {
 function Actions({ template, followers }: { template: Template; followers: number | undefined }) {
   const admin = isAdmin(useSession());
   const pendingCount = usePendingCounts()(template.id);
-  const [open, setOpen] = useState<"rename" | "delete" | null>(null);
+  const [open, setOpen] = useState<"agent" | "duplicate" | "rename" | "delete" | null>(null);
   const close = () => setOpen(null);
   const encodedId = encodeURIComponent(template.id);
   return (
@@ -87,6 +88,19 @@ function Actions({ template, followers }: { template: Template; followers: numbe
         Compare
       </ButtonLink>
       {admin && (
+        <Button kind="plain" icon={Plus} onClick={() => setOpen("agent")}>
+          New agent
+        </Button>
+      )}
+      {admin && (
+        <Button
+          kind="plain"
+          icon={Copy}
+          aria-label="Duplicate template"
+          onClick={() => setOpen("duplicate")}
+        />
+      )}
+      {admin && (
         <Button kind="plain" icon={Pencil} aria-label="Rename" onClick={() => setOpen("rename")} />
       )}
       {admin && (
@@ -99,6 +113,8 @@ function Actions({ template, followers }: { template: Template; followers: numbe
           onClick={() => setOpen("delete")}
         />
       )}
+      {open === "agent" && <CreateAgent templateId={template.id} onClose={close} />}
+      {open === "duplicate" && <DuplicateTemplate template={template} onClose={close} />}
       {open === "rename" && <RenameTemplate template={template} onClose={close} />}
       {open === "delete" && <DeleteTemplate template={template} onClose={close} />}
     </>
