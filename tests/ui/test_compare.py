@@ -43,7 +43,7 @@ def test_two_agents_are_compared_file_by_file(
     user.check_accessibility()
 
     with page.expect_response(_is_comparison):
-        page.get_by_label("Ignore placeholder values").check()
+        page.get_by_label("Ignore placeholder values").click()
     expect(files.get_by_role("link")).to_have_count(1)
     expect(files.get_by_role("link", name="notes/plan.md")).to_contain_text("only left")
     expect(page.get_by_role("article", name="notes/plan.md")).to_contain_text("-Ask Ines.")

@@ -33,7 +33,7 @@ REPEATABLE: Final = {
     *("pins_accept_for_all", "pins_accept_default_for_all"),
     *("pins_roll_back_for_all", "pins_roll_back_default_for_all", "reviews_roll_back"),
     *("pins_decline_for_all", "pins_decline_default_for_all"),
-    "memory_stores_redact_version",
+    *("memory_stores_redact_version", "agents_change_many"),
     *(f"{layer}_files_redact" for layer in ("agents", "templates", "defaults", "workspaces")),
 }
 """Done twice, they have the effect of once."""

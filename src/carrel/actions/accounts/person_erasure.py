@@ -84,13 +84,13 @@ async def _erase_from_runs(ports: Ports, tenant: str, person: PersonRecord) -> N
     former = {(profile.name, profile.email) for profile in person.profiles}
 
     def rewrite(values: Sequence[Any]) -> Sequence[Any]:
-        workflow, variables = values
+        workflow, variables, reason = values
         parsed = json.loads(variables)
         profile = parsed.get("human_name"), parsed.get("human_email")
         if profile[1] != person.email and profile not in former:
             return values
         others = {n: value for n, value in parsed.items() if not n.startswith(_HUMAN_PREFIX)}
-        return workflow, json.dumps(others, ensure_ascii=False)
+        return workflow, json.dumps(others, ensure_ascii=False), reason
 
     position: tuple[Any, ...] | None = None
     while True:

@@ -80,13 +80,13 @@ class PostgresRuns:
         before: str = "",
         limit: int = 100,
     ) -> tuple[Run, ...]:
-        name, parameters = _listing(tenant, filter, before)
-        rows = await self._database.rows(f"list_{name}", *parameters, limit)
+        statement, _, parameters = _listing(tenant, filter, before)
+        rows = await self._database.rows(statement, *parameters, limit)
         return tuple(map(_run_from_row, rows))
 
     async def count(self, tenant: str, filter: RunFilter) -> int:
-        name, parameters = _listing(tenant, filter)
-        [row] = await self._database.rows(f"count_{name}", *parameters)
+        _, statement, parameters = _listing(tenant, filter)
+        [row] = await self._database.rows(statement, *parameters)
         return int(row[0])
 
     async def list_with_layer(
@@ -148,16 +148,16 @@ class PostgresRuns:
         return tuple(map(_run_from_row, rows))
 
 
-def _listing(tenant: str, filter: RunFilter, before: str = "") -> tuple[str, Row]:
-    """Name of the listing that an index answers, and its parameters."""
+def _listing(tenant: str, filter: RunFilter, before: str = "") -> tuple[str, str, Row]:
+    """Statements that list and count runs by an index, and their parameters."""
     parameters: Row = (tenant, filter.first_id, filter.last_id(before) or "~")
     if filter.scope is not None:
         scope = filter.scope
         conditions = (scope.tenant, scope.kind, scope.name, filter.session, filter.status)
-        return "runs_of_scope", (*parameters, *conditions)
+        return "list_runs_of_scope", "count_runs_of_scope", (*parameters, *conditions)
     if filter.status is not None:
-        return "runs_by_status", (*parameters, filter.status)
-    return "runs", parameters
+        return "list_runs_by_status", "count_runs_by_status", (*parameters, filter.status)
+    return "list_runs", "count_runs", parameters
 
 
 def _scope_indexes(

@@ -59,13 +59,13 @@ class SqliteRuns:
         before: str = "",
         limit: int = 100,
     ) -> tuple[Run, ...]:
-        name, parameters = _listing(tenant, filter, before)
-        return self._read_runs(f"list_{name}", (*parameters, limit))
+        statement, _, parameters = _listing(tenant, filter, before)
+        return self._read_runs(statement, (*parameters, limit))
 
     async def count(self, tenant: str, filter: RunFilter) -> int:
-        name, parameters = _listing(tenant, filter)
+        _, statement, parameters = _listing(tenant, filter)
         row = await self._reader.scan(
-            lambda db: db.execute(STATEMENTS[f"count_{name}"], parameters).fetchone()
+            lambda db: db.execute(STATEMENTS[statement], parameters).fetchone()
         )
         return int(row[0])
 
@@ -125,16 +125,16 @@ class SqliteRuns:
         return tuple(_run_from_row(row, tuple(layers.get(row[0], ()))) for row in rows)
 
 
-def _listing(tenant: str, filter: RunFilter, before: str = "") -> tuple[str, Row]:
-    """Name of the listing that an index answers, and its parameters."""
+def _listing(tenant: str, filter: RunFilter, before: str = "") -> tuple[str, str, Row]:
+    """Statements that list and count runs by an index, and their parameters."""
     parameters: Row = (tenant, filter.first_id, filter.last_id(before) or "~")
     if filter.scope is not None:
         scope = filter.scope
         conditions = (scope.tenant, scope.kind, scope.name, filter.session, filter.status)
-        return "runs_of_scope", (*parameters, *conditions)
+        return "list_runs_of_scope", "count_runs_of_scope", (*parameters, *conditions)
     if filter.status is not None:
-        return "runs_by_status", (*parameters, filter.status)
-    return "runs", parameters
+        return "list_runs_by_status", "count_runs_by_status", (*parameters, filter.status)
+    return "list_runs", "count_runs", parameters
 
 
 def _run_from_row(row: Row, layers: tuple[SnapshotLayer, ...]) -> Run:

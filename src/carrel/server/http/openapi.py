@@ -223,8 +223,11 @@ def _responses(endpoint: Endpoint, schemas: _Schemas) -> Json:
         responses[str(status)] = response = _response(
             HTTPStatus(status).phrase, endpoint.response_headers
         )
-        if isinstance(model, str):
-            response["content"] = {model: {"schema": _schema_of(model)}}
+        if isinstance(model, str | frozenset):
+            media_types = {model} if isinstance(model, str) else model
+            response["content"] = {
+                name: {"schema": _schema_of(name)} for name in sorted(media_types)
+            }
         elif isinstance(model, tuple):
             any_of = [schemas.schema_for(alternative) for alternative in model]
             response["content"] = {"application/json": {"schema": {"anyOf": any_of}}}

@@ -77,7 +77,7 @@ async def test_an_item_is_written_read_listed_and_removed(ada: httpx.AsyncClient
     assert (read.json(), read.headers["etag"]) == (item, '"v1"')
     row = {**item, "preview": ("milk" * 30)[:100] + "..."}
     del row["value"]
-    assert (await ada.get(ITEMS)).json() == {"items": [row], "next": None}
+    assert (await ada.get(ITEMS)).json() == {"items": [row], "next": None, "total": 1}
     assert (await ada.get("/v1/agents/main/items")).json()["items"] == [row]
     assert (await ada.delete(item_url("shopping"))).status_code == 204
     assert (await ada.delete(item_url("shopping"))).status_code == 404

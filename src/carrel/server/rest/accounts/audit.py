@@ -153,7 +153,7 @@ async def list_audit_entries(request: Request[None, AuditQuery]) -> Response:
     "/v1/audit/export",
     permission=Permission.TENANT_ADMIN,
     query=AuditExportQuery,
-    responses={200: "text/csv"},
+    responses={200: frozenset({"text/csv", "application/x-ndjson"})},
     tag="Audit",
 )
 async def export_audit_entries(request: Request[None, AuditExportQuery]) -> Response:
