@@ -137,7 +137,7 @@ def _models(endpoint: Endpoint) -> Iterator[Any]:
     yield from endpoint.params.values()
     for response in endpoint.responses.values():
         models = response if isinstance(response, tuple) else (response,)
-        yield from (model for model in models if not isinstance(model, str | None))
+        yield from (model for model in models if not isinstance(model, str | frozenset | None))
 
 
 def _operation(endpoint: Endpoint, schemas: _Schemas) -> Json:
