@@ -240,7 +240,7 @@ def _page(browser: Browser, options: PageOptions) -> Iterator[Page]:
     except BaseException:
         page.context.close()
         raise
-    _reset(page, options.server_url)
+    _reset(page, options)
     unused.append(page)
 
 
@@ -257,12 +257,13 @@ def _new_page(browser: Browser, options: PageOptions) -> Page:
     return context.new_page()
 
 
-def _reset(page: Page, server_url: str) -> None:
+def _reset(page: Page, options: PageOptions) -> None:
     page.unroute_all()
+    page.set_viewport_size({"width": options.size[0], "height": options.size[1]})
     for other in page.context.pages:
         if other is not page:
             other.close()
-    if page.url.startswith(server_url):
+    if page.url.startswith(options.server_url):
         page.evaluate("localStorage.clear(); sessionStorage.clear()")
     page.goto("about:blank")
     page.context.clear_cookies()
